@@ -15,7 +15,7 @@ from api.schemas.requests import EARLIEST, LATEST
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from orchestration.coverage import days
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from sql import backup
 from sql.database import connect
 from sql.queries import coverage as queries
@@ -50,7 +50,7 @@ CATALOGUE = """
 """
 
 
-class MemoryExchange(ExchangeClient):
+class MemoryExchange(PolymarketClient):
     """An exchange client with its trade list in memory, to exclude network time."""
 
     def __init__(self, day: date, trades: int) -> None:

@@ -15,10 +15,24 @@ class Exchange(NamedTuple):
     """Pattern of its markets' ids."""
     is_recorded: bool
     """Whether its trades and books are recorded; of the others, the catalogue is all there is."""
+    is_sequenced: bool
+    """Whether its messages are numbered: the order of arrival counts, and books come over the socket alone."""
+    has_trade_ids: bool
+    """Whether its trades have ids; otherwise they are told apart by their transactions, or by what they say."""
+
+    def own(self, name: str) -> str:
+        """Return the name of what each exchange has one of: a job, a stage, a setting. Polymarket's have no suffix.
+
+        >>> POLYMARKET.own("ingestion"), KALSHI.own("ingestion")
+        ('ingestion', 'ingestion_kalshi')
+        """
+        return name if self.name == POLYMARKET.name else f"{name}_{self.name}"
 
 
-POLYMARKET = Exchange("polymarket", "Polymarket", "^0x[0-9a-f]{64}$", is_recorded=True)
-KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False)
+POLYMARKET = Exchange(
+    "polymarket", "Polymarket", "^0x[0-9a-f]{64}$", is_recorded=True, is_sequenced=False, has_trade_ids=False
+)
+KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False, is_sequenced=True, has_trade_ids=True)
 
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
 RECORDED = [exchange.name for exchange in EXCHANGES.values() if exchange.is_recorded]

@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     )
     data_api_url: str = Field("https://data-api.polymarket.com", description="The exchange's trades and positions.")
     kalshi_url: str = Field("https://external-api.kalshi.com/trade-api/v2", description="Kalshi's REST API.")
+    kalshi_socket_url: str = Field(
+        "wss://external-api-ws.kalshi.com/trade-api/ws/v2", description="Kalshi's WebSocket API."
+    )
     kalshi_key_id: SecretStr | None = Field(
         None,
         description="Id of an API key of Kalshi, for its live feed; empty: what needs no key can be read.",

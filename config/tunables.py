@@ -51,6 +51,7 @@ THRESHOLDS = {
     "discovery": (900, 1800),
     "discovery_kalshi": (900, 1800),
     "ingestion": (15, 60),
+    "ingestion_kalshi": (15, 60),
     "settlement": (30, 120),
     "analysis": (180, 600),
     "aggregates": (180, 600),

@@ -37,6 +37,7 @@ class Exchange(dg.ConfigurableResource):  # type: ignore[type-arg]
     clob_socket_url: str
     data_api_url: str
     kalshi_url: str = ""
+    kalshi_socket_url: str = ""
     source: str = "exchange"
 
 
@@ -50,6 +51,7 @@ def resources(settings: Settings) -> dict[str, object]:
             clob_socket_url=settings.clob_socket_url,
             data_api_url=settings.data_api_url,
             kalshi_url=settings.kalshi_url,
+            kalshi_socket_url=settings.kalshi_socket_url,
             source=settings.source,
         ),
     }

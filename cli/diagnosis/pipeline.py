@@ -22,6 +22,7 @@ REMEDIES = {
     "discovery_kalshi": "in Dagster see the sensor discovery_kalshi_due and the last run of discovery_kalshi",
     "ingestion": "in Dagster see the sensor live_keeper and the runs of live; `presage doctor --live` checks"
     " the exchange",
+    "ingestion_kalshi": "in Dagster see the sensor live_kalshi_keeper and the runs of live_kalshi",
     "settlement": "in Dagster see the sensor settlement_keeper and runs of settlement; `presage doctor --live` checks"
     " the endpoints",
     "analysis": "in Dagster see the sensor analysis_due; it waits for the stage ingestion",

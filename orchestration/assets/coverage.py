@@ -11,7 +11,7 @@ import dagster as dg
 from config import settings
 from orchestration.assets.pipeline import result
 from orchestration.coverage import days, filling, judging
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.resources import Database, Exchange
 from orchestration.settlement import chain
 from orchestration.settlement.ranges import Ranges
@@ -25,9 +25,9 @@ each_day = dg.DailyPartitionsDefinition(start_date="2023-01-01")
 
 
 @contextmanager
-def exchange_client(exchange: Exchange) -> Iterator[ExchangeClient]:
+def exchange_client(exchange: Exchange) -> Iterator[PolymarketClient]:
     """Open the exchange client for a block."""
-    client = ExchangeClient(
+    client = PolymarketClient(
         exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
     )
     try:

@@ -1,21 +1,25 @@
-"""The live feed: all data from the exchange's sockets, received by two long runs, of which one writes."""
+"""The live feeds: all data from the exchanges' sockets, received by two long runs of each, of which one writes."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Any, NamedTuple
 
 import dagster as dg
+import psycopg
 
-from config import settings, tunables
+from config import exchanges, settings, tunables
+from config.exchanges import KALSHI, POLYMARKET
+from config.settings import Settings
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
 from orchestration.feeds.runs import SHARD_TAG
 from orchestration.feeds.shards import Shard
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.opening import client_of, kalshi_signer
 from orchestration.ingest.feed import LiveFeed
 from orchestration.resources import Database, Exchange
 from sql.queries import feed as queries
-
-FEED = "polymarket"
+from upstream.kalshi.signing import MISSING
+from upstream.transport.errors import Unauthenticated
 
 # Each asset shows the feed figures that belong to it.
 LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
@@ -38,68 +42,121 @@ DESCRIPTIONS = {
 }
 
 
-@dg.multi_asset(
-    name="feed",
-    specs=[
-        dg.AssetSpec(
-            name,
-            deps=["markets"],
-            group_name="live",
-            kinds={"websocket", "timescaledb"},
-            description=description,
-            freshness_policy=dg.FreshnessPolicy.time_window(
-                fail_window=timedelta(minutes=12), warn_window=timedelta(minutes=8)
-            ),
-            skippable=True,
-        )
-        for name, description in DESCRIPTIONS.items()
-    ],
-)
-def feed(
-    context: dg.AssetExecutionContext, database: Database, exchange: Exchange
-) -> Iterator[dg.MaterializeResult[None]]:
-    """Lead a shard of the feed or stand by, until the window is over and a successor is ready."""
-    shard = Shard.parse(context.run.tags.get(SHARD_TAG, "1 of 1"))
-    window_s = context.run.tags.get(WINDOW_TAG)
-    reporter = Reporter(context, SHOWN, STANDBY, {"shard": str(shard)} if shard.of > 1 else {})
-    totals = LiveFeed(
-        settings.get(),
-        database.url,
-        ExchangeClient(
-            exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
-        ),
-        run_id=context.run.run_id,
-        feed=FEED,
-        shard=shard,
-        window_s=float(window_s) if window_s else None,
-        observe_s=OBSERVE_S,
-    ).run(observe=reporter.observe)
-    yield from reporter.results(totals)
+class ExchangeFeed(NamedTuple):
+    """What Dagster runs for the live feed of an exchange."""
+
+    asset: dg.AssetsDefinition
+    job: Any
+    """What `dg.define_asset_job` returns; Dagster does not export its class."""
+    keeper: dg.SensorDefinition
 
 
-job = dg.define_asset_job(
-    "live",
-    # Checks would run after the feed's end, in the middle of the hand-over.
-    selection=dg.AssetSelection.assets(feed).without_checks(),
-    description="One of the two long runs that hold the exchange's sockets: the leader writes, the standby takes over.",
-    executor_def=dg.in_process_executor,
-    tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "10"},
-)
+def feed_of(exchange_: exchanges.Exchange, prefix: str = "") -> ExchangeFeed:
+    """Return an exchange's feed; the names of its assets begin with `prefix`."""
 
-
-@dg.sensor(
-    job=job,
-    minimum_interval_seconds=5,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Keeps two live runs of each shard: counts them by their leases, which each renews every second, marks "
-    "runs without a process as failed, and starts missing ones.",
-)
-def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
-    """Start runs according to leases, never to the status of runs, which outlives their process."""
-    configured = settings.get()
-    with database.connection(autocommit=True, name="presage live_keeper") as conn:
-        shards = int(tunables.value(conn, "live_shards")) or configured.usual_shards
-        queries.want_shards(conn, shards=shards)
-    return ensure_runs(
-        context, database, feed=FEED, job=job.name, window_s=configured.live_window_s, shards=shards, hosted=True
+    @dg.multi_asset(
+        name=f"{prefix}feed",
+        specs=[
+            dg.AssetSpec(
+                f"{prefix}{name}",
+                deps=[f"{prefix}markets"],
+                group_name=exchange_.own("live"),
+                kinds={"websocket", "timescaledb"},
+                description=description,
+                freshness_policy=dg.FreshnessPolicy.time_window(
+                    fail_window=timedelta(minutes=12), warn_window=timedelta(minutes=8)
+                ),
+                skippable=True,
+            )
+            for name, description in DESCRIPTIONS.items()
+        ],
     )
+    def feed(
+        context: dg.AssetExecutionContext, database: Database, exchange: Exchange
+    ) -> Iterator[dg.MaterializeResult[None]]:
+        """Lead a shard of the feed or stand by, until the window is over and a successor is ready."""
+        shard = Shard.parse(context.run.tags.get(SHARD_TAG, "1 of 1"))
+        window_s = context.run.tags.get(WINDOW_TAG)
+        shown = {f"{prefix}{name}": figures for name, figures in SHOWN.items()}
+        standby, figures = STANDBY
+        reporter = Reporter(
+            context, shown, (f"{prefix}{standby}", figures), {"shard": str(shard)} if shard.of > 1 else {}
+        )
+        totals = LiveFeed(
+            settings.get(),
+            database.url,
+            client_of(exchange_, exchange),
+            run_id=context.run.run_id,
+            feed=exchange_.name,
+            shard=shard,
+            window_s=float(window_s) if window_s else None,
+            observe_s=OBSERVE_S,
+        ).run(observe=reporter.observe)
+        yield from reporter.results(totals)
+
+    live = dg.define_asset_job(
+        exchange_.own("live"),
+        # Checks would run after the feed's end, in the middle of the hand-over.
+        selection=dg.AssetSelection.assets(feed).without_checks(),
+        description=f"One of the two long runs that hold {exchange_.title}'s sockets: the leader writes, the standby "
+        "takes over.",
+        executor_def=dg.in_process_executor,
+        tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "10"},
+    )
+
+    @dg.sensor(
+        name=f"{live.name}_keeper",
+        job=live,
+        minimum_interval_seconds=5,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Keeps two live runs of each shard of {exchange_.title}: counts them by their leases, which each "
+        "renews every second, marks runs without a process as failed, and starts missing ones.",
+    )
+    def keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
+        """Start runs according to leases, never to the status of runs, which outlives their process."""
+        configured = settings.get()
+        why = obstacle(exchange_, configured)
+        with database.connection(autocommit=True, name=f"presage {live.name}_keeper") as conn:
+            if exchange_.name != POLYMARKET.name:
+                _switch(conn, exchange_.own("ingestion"), why)
+            shards = int(tunables.value(conn, "live_shards")) or configured.usual_shards
+            if exchange_.name == POLYMARKET.name:  # the others have as many
+                queries.want_shards(conn, shards=shards)
+        if why:
+            return dg.SensorResult(skip_reason=why, cursor=context.cursor)
+        return ensure_runs(
+            context,
+            database,
+            feed=exchange_.name,
+            job=live.name,
+            window_s=configured.live_window_s,
+            shards=shards,
+            hosted=exchange_.name == POLYMARKET.name,  # hosts with the role `feed` run no other's
+        )
+
+    return ExchangeFeed(feed, live, keeper)
+
+
+def obstacle(exchange: exchanges.Exchange, configured: Settings) -> str:
+    """Return why an exchange is not recorded; empty if it is."""
+    if not exchange.is_recorded:
+        return f"{exchange.title} is not recorded"
+    if exchange.name not in configured.exchange_names:
+        return f"{exchange.title} is not configured: add {exchange.name} to PRESAGE_EXCHANGES"
+    if exchange.name == KALSHI.name:
+        try:
+            return "" if kalshi_signer() else MISSING
+        except Unauthenticated as fault:
+            return str(fault)
+    return ""
+
+
+def _switch(conn: psycopg.Connection, stage: str, why: str) -> None:
+    if why:
+        queries.switch_off(conn, stage=stage, why=why)
+    else:
+        queries.switch_on(conn, stage=stage)
+
+
+feed, job, live_keeper = feed_of(POLYMARKET)
+kalshi_feed, kalshi_job, live_kalshi_keeper = feed_of(KALSHI, prefix="kalshi_")

@@ -16,6 +16,7 @@ STAGES = {
     "discovery": dg.AssetKey("markets"),
     "discovery_kalshi": dg.AssetKey("kalshi_markets"),
     "ingestion": dg.AssetKey("trades"),
+    "ingestion_kalshi": dg.AssetKey("kalshi_trades"),
     "settlement": dg.AssetKey("settlements"),
     "analysis": dg.AssetKey("signals"),
     "aggregates": dg.AssetKey("market_rankings"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import ExchangeClient
+    from orchestration.ingest.exchanges.polymarket import PolymarketClient
     from orchestration.ingest.storage.rows import TradeRow
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
@@ -61,20 +61,20 @@ class DayResult:
 
 def reconcile_trades(
     conn: psycopg.Connection[Any],
-    exchange: ExchangeClient,
+    exchange: PolymarketClient,
     day: date,
     *,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> DayResult:
     """Compare a day's stored trades with the exchange's list, and write those that are missing."""
     queries.remember_since(conn)
-    found, note = Reconciliation(), partial(_note_missed, conn, queries.recorded_since(conn))
+    found, note = Reconciliation(), partial(_note_missed, conn, exchange.exchange.name, queries.recorded_since(conn))
     TradeReconciler(conn, exchange, should_stop=should_stop, note=note).reconcile(day, found)
     result = _result(day, found)
     with conn.transaction():
         _save(conn, result)
         _save_markets(conn, day, found)
-        queries.close_counted(conn, filled_by=COUNTED)
+        queries.close_counted(conn, exchange=exchange.exchange.name, filled_by=COUNTED)
     return result
 
 
@@ -181,12 +181,13 @@ def _save_markets(conn: psycopg.Connection[Any], day: date, found: Reconciliatio
     )
 
 
-def _note_missed(conn: psycopg.Connection[Any], since_ms: int | None, added: list[TradeRow]) -> None:
+def _note_missed(conn: psycopg.Connection[Any], exchange: str, since_ms: int | None, added: list[TradeRow]) -> None:
     """Record what the feed should have received: trades from before it began are no gap."""
     missed = [row for row in added if since_ms is not None and row.ts_ms >= since_ms]
     if missed:
         queries.note_missed(
             conn,
+            exchange=exchange,
             market_keys=[row.token.market_key for row in missed],
             instants=[datetime.fromtimestamp(row.ts_ms / 1000, UTC) for row in missed],
             cause=MISSED,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import ExchangeClient
+    from orchestration.ingest.exchanges.polymarket import PolymarketClient
     from orchestration.ingest.gaps.from_data_api import CoverageGap
 
 SETTLE_S = 900.0  # until then the live feed handles its own gaps
@@ -38,13 +38,13 @@ class FillResult:
 
 
 def fill(
-    conn: psycopg.Connection[Any], exchange: ExchangeClient, *, should_stop: Callable[[], bool] = lambda: False
+    conn: psycopg.Connection[Any], exchange: PolymarketClient, *, should_stop: Callable[[], bool] = lambda: False
 ) -> FillResult:
     """Fill what can be filled, newest gap first; a gap that cannot be filled now is retried by the next run."""
     queries.remember_since(conn)
     tape = TradeReconciler(conn, exchange, should_stop=should_stop)
     filled = FillResult()
-    for gap in group_gaps(queries.gaps_left(conn, settled_s=SETTLE_S, most=MAX_GAPS)):
+    for gap in group_gaps(queries.gaps_left(conn, exchange=exchange.exchange.name, settled_s=SETTLE_S, most=MAX_GAPS)):
         try:
             _fill(conn, tape, gap, filled)
         except Stopped:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import ExchangeClient
+    from orchestration.ingest.exchanges.polymarket import PolymarketClient
     from orchestration.ingest.storage.rows import TradeRow
     from upstream.polymarket.data_api.client import DataApiTrade as Listed
 
@@ -79,7 +79,7 @@ class TradeReconciler:
     def __init__(
         self,
         conn: psycopg.Connection[Any],
-        exchange: ExchangeClient,
+        exchange: PolymarketClient,
         *,
         should_stop: Callable[[], bool] = lambda: False,
         note: Callable[[list[TradeRow]], None] = lambda _: None,

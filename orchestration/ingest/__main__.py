@@ -3,9 +3,10 @@
 import sys
 
 from config import settings
+from config.exchanges import EXCHANGES
 from orchestration.feeds import standalone
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.opening import client_of
 from orchestration.ingest.feed import LiveFeed
 
 
@@ -13,17 +14,12 @@ def main() -> int:
     """Run one feed from the settings in the environment."""
     configured = settings.get()
     parser = standalone.arguments("live", configured.live_window_s)
-    parser.add_argument("--feed", default="polymarket")
+    parser.add_argument("--exchange", default="polymarket", choices=[*EXCHANGES])
+    parser.add_argument("--feed", help="name of its leases: that of the exchange, unless it is given")
     parser.add_argument("--shard", type=Shard.parse, default=WHOLE, metavar="2/4", help="which part of the markets")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
-    exchange = ExchangeClient(
-        configured.gamma_url,
-        configured.clob_url,
-        configured.clob_socket_url,
-        configured.data_api_url,
-        configured.source,
-    )
+    exchange = client_of(EXCHANGES[given.exchange], configured)
     return standalone.run(
         "live",
         configured,
@@ -33,7 +29,7 @@ def main() -> int:
             url,
             exchange,
             run_id=given.run_id,
-            feed=given.feed,
+            feed=given.feed or given.exchange,
             shard=given.shard,
             window_s=given.window,
             settle_s=given.settle,

@@ -9,7 +9,7 @@ from typing import Any
 from config.settings import Settings
 from orchestration.feeds.base import Feed
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.loop import new_event_loop
 from orchestration.ingest.session import LiveSession
 

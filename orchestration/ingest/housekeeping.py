@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any
 
+from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.gaps.starts import StartGaps
@@ -11,16 +12,24 @@ from orchestration.ingest.progress import Progress, Turn, settled_ms, turn
 from orchestration.ingest.sockets.subscriptions import Catalogue
 from sql.queries import feed as queries
 
-STAGE = "ingestion"
-
 
 class Housekeeping:
     """Runs the feed's periodic queries; every call blocks."""
 
-    def __init__(self, lease: FeedLease, family: str, shard: Shard = WHOLE, *, all_tokens_s: float) -> None:
+    def __init__(
+        self,
+        lease: FeedLease,
+        family: str,
+        shard: Shard = WHOLE,
+        exchange: Exchange = POLYMARKET,
+        *,
+        all_tokens_s: float,
+    ) -> None:
         self.lease = lease
+        self._exchange = exchange
+        self._stage = exchange.own("ingestion")
         self._family, self._shard = family, shard
-        self._catalogue = Catalogue(shard)
+        self._catalogue = Catalogue(shard, exchange)
         self._all_tokens_s = all_tokens_s
         self._read_all_at = float("-inf")
         self._volumes_at = 0  # Unix seconds
@@ -30,7 +39,7 @@ class Housekeeping:
         leases = self.lease.touch(role, detail, ready=ready)
         if role == "leader":
             queries.beat_shards(
-                self.lease.conn, stage=STAGE, family=self._family, shards=self._shard.of, run_id=self.lease.run_id
+                self.lease.conn, stage=self._stage, family=self._family, shards=self._shard.of, run_id=self.lease.run_id
             )
         return leases
 
@@ -42,7 +51,7 @@ class Housekeeping:
 
     def committed_ms(self) -> int:
         """Return the exchange time up to which the shard's markets are committed, by whoever led them; 0: unknown."""
-        rows = queries.progress(self.lease.conn, family=self._family, run_id=self.lease.run_id)
+        rows = queries.progress(self.lease.conn, family=self._family, run_id=self.lease.run_id, stage=self._stage)
         return Progress(rows).least_ms(self._shard)
 
     def tokens(self, unknown: Iterable[str] = ()) -> tuple[list[Sequence[Any]], bool]:
@@ -73,7 +82,13 @@ class Housekeeping:
     def close_abandoned(self, to_ms: int) -> None:
         """Close gaps left open by former leaders."""
         settled = settled_ms(self.lease.conn, self._family, self._shard)
-        queries.close_abandoned_gaps(self.lease.conn, to_ms=to_ms, settled_ms=settled, **self._shard.columns())
+        queries.close_abandoned_gaps(
+            self.lease.conn,
+            to_ms=to_ms,
+            settled_ms=settled,
+            exchange=self._exchange.name,
+            **self._shard.columns(),
+        )
 
     def stats(self, **figures: Any) -> None:
         """Insert a row of `feed_stats`."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.markets import catalogue
 from sql import database
 from upstream.polymarket.market_channel.socket import NewMarket, Resolved

@@ -68,6 +68,7 @@ class Normalizer:
         *,
         exchange: ExchangeClock | None = None,
         oldest_event_days: int = 90,
+        sequenced: bool = False,
     ) -> None:
         self.exchange = exchange or ExchangeClock()
         self.states: dict[str, TokenState] = {}
@@ -84,6 +85,7 @@ class Normalizer:
         self.settled_ms = 0  # our clock: no rows are made of what was kept before
         self.live_books = LiveBookQueue()
         self._clock = clock
+        self.sequenced = sequenced  # the order of arrival is the exchange's, whatever the timestamps
         self._oldest_event_ms = oldest_event_days * 86_400_000
         self._priced: dict[str, TokenState] = {}
         self._disagreements = Disagreements()
@@ -251,6 +253,8 @@ class Normalizer:
         state.latest, state.latest_ms = contents, ts_ms
 
         book, token, batch = state.book, state.token, self._batch
+        # A numbered message is not older than the snapshot before it.
+        book_ms = book.ts_ms if self.sequenced and ts_ms < book.ts_ms else ts_ms
         placed: list[tuple[tuple[str, int, int, int], int, int, bool]] = []
         previous = None
         for what in contents:
@@ -263,7 +267,7 @@ class Normalizer:
                 nth, seq = 0, state.begin(what, ts_ms)
             else:
                 nth, seq = state.nth(what, ts_ms), state.next_seq(ts_ms)
-            placed.append((what, nth, seq, book.change(side, price, size, ts_ms, hash_)))
+            placed.append((what, nth, seq, book.change(side, price, size, book_ms, hash_)))
         state.seq = seq
         if ts_ms > state.book_ms:
             state.book_ms = ts_ms
@@ -285,7 +289,7 @@ class Normalizer:
         if publish:
             bid_size = None if bid is None else book.bids[bid]
             ask_size = None if ask is None else book.asks[ask]
-            self._quote(state, ts_ms, bid, ask, bid_size, ask_size)
+            self._quote(state, book_ms, bid, ask, bid_size, ask_size)
         elif final.best_bid is not None or final.best_ask is not None:
             # The exchange's own best prices hold, whatever the state of our book.
             ask = None if final.best_ask == EMPTY_ASK else final.best_ask
@@ -296,10 +300,12 @@ class Normalizer:
         state = self.states.get(message.asset_id)
         if state is None:
             return False
-        ts_ms, book = message.ts_ms, state.book
-        if fault := instant_fault(ts_ms, self._now_ms):
+        book = state.book
+        if fault := instant_fault(message.ts_ms, self._now_ms):
             self._refuse(SOURCE, fault, message)
             return False
+        message = self._in_order(state, message)
+        ts_ms = message.ts_ms
         waited = book.state != "verified"
         overtaken = not waited and ts_ms < book.ts_ms
         changed = book.snapshot(message.bids, message.asks, ts_ms, message.hash)
@@ -325,6 +331,11 @@ class Normalizer:
         if anchored:
             self._quote(state, book.ts_ms, book.best_bid, book.best_ask, book.bid_size, book.ask_size)
         return anchored
+
+    def _in_order(self, state: TokenState, message: Book) -> Book:
+        """Return a numbered snapshot at the time of the message before it, if its own is earlier."""
+        late = self.sequenced and message.ts_ms < state.book_ms
+        return msgspec.structs.replace(message, ts_ms=state.book_ms) if late else message
 
     def _add_snapshot(self, state: TokenState, message: Book) -> None:
         """Add a snapshot row, unless it exactly repeats the previous message or is too old to store."""
@@ -353,7 +364,9 @@ class Normalizer:
             self._refuse(SOURCE, fault, message)
             return
         token = state.token
-        trade_id = identity.trade_id(token.token_id, message.tx_hash, ts_ms, message.side, price, size)
+        trade_id = message.trade_id
+        if trade_id is None:
+            trade_id = identity.trade_id(token.token_id, message.tx_hash, ts_ms, message.side, price, size)
         if state.latest_trade == (ts_ms, trade_id):
             self.counts.repeats += 1
             return
@@ -362,7 +375,7 @@ class Normalizer:
         tx_hash = ids.transaction(message.tx_hash)
         self._batch.trades.append(TradeRow(token, ts_ms, trade_id, seq, message.side, price, size, value, tx_hash))
         self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)
-        if state.last_ms is None or ts_ms >= state.last_ms:
+        if not message.is_block and (state.last_ms is None or ts_ms >= state.last_ms):
             state.last, state.last_ms = price, ts_ms
             state.priced_ms = max(state.priced_ms, ts_ms)
             self._priced[token.token_id] = state

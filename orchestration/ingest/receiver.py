@@ -8,6 +8,7 @@ from typing import Any
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.deferral import DeferringNormalizer
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.gaps.from_standby import BUSY_RATE
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.gaps.starts import StartGaps
@@ -25,23 +26,26 @@ KEPT_SHARE = 0.5  # of the buffer, for frames that a standby keeps unparsed
 class Receiver:
     """Normalizes the messages of all sockets. `fetch` fetches books over REST."""
 
-    def __init__(self, settings: Settings, socket_url: str, fetch: Fetch, *, run_id: str, shard: Shard = WHOLE) -> None:
+    def __init__(
+        self, settings: Settings, exchange: ExchangeClient, fetch: Fetch, *, run_id: str, shard: Shard = WHOLE
+    ) -> None:
         days = settings.books_retention_days
-        self.normalizer = Normalizer(oldest_event_days=days)
+        self.normalizer = Normalizer(oldest_event_days=days, sequenced=exchange.exchange.is_sequenced)
         keep: Keep | None = None
-        if settings.live_standby_defers:
+        if settings.live_standby_defers and not exchange.exchange.is_sequenced:
             kept = int((settings.live_buffer_mb * 1_000_000 or BUFFER_BYTES) * KEPT_SHARE)
             self.normalizer = deferring = DeferringNormalizer(oldest_event_days=days, max_kept_bytes=kept)
             keep = partial(self._keep, deferring)
-        self.losses = Losses(run_id, shard)
-        self.starts = StartGaps(run_id, self.normalizer, shard)
+        self.losses = Losses(run_id, shard, exchange.exchange)
+        self.starts = StartGaps(run_id, self.normalizer, shard, exchange.exchange)
         self.subscriptions = Subscriptions(
-            socket_url,
+            exchange,
             self.normalizer,
-            settings.live_assets_per_socket,
+            exchange.assets_per_socket or settings.live_assets_per_socket,
             on_messages=self._apply,
             on_opened=lambda listener: self.resync.opened(listener),  # noqa: PLW0108 (made below, from these)
             on_lost=lambda listener, cause: self.resync.lost(listener, cause),  # noqa: PLW0108
+            on_missed=lambda _, missed: self.resync.missed(missed),
             keep=keep,
         )
         self.resync = BookResync(

@@ -6,6 +6,7 @@ from itertools import islice
 from time import monotonic
 
 from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
+from orchestration.ingest.exchanges.base import Missed
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.listener import SocketListener
@@ -17,6 +18,8 @@ GREETING_S = 3.0  # a new connection pushes the books; missing ones are fetched 
 STALL_S = 1.0
 FIRST_RETRY_S = 0.25
 MAX_RETRY_S = 300.0
+REQUEST_S = 5.0  # that a book has which was asked for over the socket
+NO_BOOK = "the exchange sends no book"
 MAX_BOOKS_PER_FETCH = 100
 PAUSE_PER_SCAN = 10  # of the time that a scan of the missing books took
 
@@ -46,6 +49,7 @@ class BookResync:
         self._rates_updated_at = 0.0
         self._watched_at = 0.0
         self._scan_at = 0.0
+        self._bookless_since: dict[str, int] = {}  # tokens without a book that was asked for, and since when to say so
         self._fetching: asyncio.Task[None] | None = None
 
     def opened(self, listener: SocketListener) -> None:
@@ -78,6 +82,25 @@ class BookResync:
         everything = len(tokens) >= len(states)
         loss = self._losses.add(Loss(cause, from_ms, None, None) if everything else Loss.of(cause, tokens, from_ms))
         self._open_losses[loss] = listener, frozenset(token.token_id for token in tokens)
+
+    def missed(self, missed: Missed) -> None:
+        """Record what a connection has missed while it stayed open."""
+        states = [state for token_id in missed.token_ids if (state := self._normalizer.states.get(token_id))]
+        if not states:
+            return
+        exchange = self._normalizer.exchange
+        tokens = [state.token for state in states]
+        if missed.books:
+            self._normalizer.invalidate(missed.token_ids)
+            for state in states:
+                state.due_at = monotonic() + REQUEST_S  # the connection has asked for it already
+            self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, kinds=missed.kinds))
+            return
+        for state in states:
+            if state.complete_since_ms is not None:
+                state.complete_since_ms, state.fresh = exchange.local_ms(), False
+        to_ms = max(exchange.now_ms(), missed.from_ms)
+        self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, to_ms, missed.kinds))
 
     def disconnected_s(self) -> float:
         """Return how long some socket has been down or could not be opened."""
@@ -126,8 +149,31 @@ class BookResync:
             for token_id, state in self._normalizer.unsynced.items()
             if state.due_at <= now and (listener := of_token.get(token_id)) and listener.greeted
         )
-        if states := list(islice(due, MAX_BOOKS_PER_FETCH)):
+        states = list(islice(due, MAX_BOOKS_PER_FETCH))
+        if states and self._normalizer.sequenced:
+            self._request_books(states)
+        elif states:
             self._fetching = asyncio.create_task(self._fetch_books(states), name="fetch books")
+
+    def _request_books(self, states: list[TokenState]) -> None:
+        """Ask for books over their connections; what does not come is no reason to wait, but is recorded as a gap."""
+        now, now_ms = monotonic(), self._normalizer.exchange.now_ms()
+        bookless: dict[int, list[TokenState]] = {}
+        asked: dict[SocketListener, list[str]] = {}
+        for state in states:
+            token_id = state.token.token_id
+            if state.fetch_attempts >= NO_BOOK_ATTEMPTS:
+                bookless.setdefault(self._bookless_since.get(token_id, now_ms), []).append(state)
+                self._bookless_since[token_id] = now_ms
+            else:
+                self._bookless_since.pop(token_id, None)
+            state.fetch_attempts += 1
+            state.due_at = now + min(REQUEST_S * 2**state.fetch_attempts, MAX_RETRY_S)
+            asked.setdefault(self._subscriptions.of_token[token_id], []).append(token_id)
+        for since_ms, those in bookless.items():
+            self._losses.add(Loss.of(NO_BOOK, [state.token for state in those], since_ms, now_ms))
+        for listener, token_ids in asked.items():
+            listener.request_books(token_ids)
 
     def _settle(self) -> None:
         """Close losses whose books are synced, and tell whether all are."""

@@ -15,7 +15,8 @@ from config.settings import Settings
 from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.deferral import DeferringNormalizer
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
@@ -73,7 +74,6 @@ class LiveSession:
         self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
         self._turn = Turn(may_lead=False, over=False)
         self._flush_s = (settings.live_flush_ms or flush_ms(shard)) / 1000
-        self._standby_defers = settings.live_standby_defers
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._observed = observed
@@ -90,10 +90,11 @@ class LiveSession:
         self._buffer_mb = settings.live_buffer_mb
         self.backlog = Backlog(BUFFER_BYTES)
         self.receiver = Receiver(
-            settings, exchange.socket_url, partial(self._run_in, "http", exchange.books), run_id=run_id, shard=shard
+            settings, exchange, partial(self._run_in, "http", exchange.books), run_id=run_id, shard=shard
         )
-        self.housekeeping = Housekeeping(lease, family, shard, all_tokens_s=ALL_TOKENS_S)
-        self.leader = LeaderConnection(url, family, shard)
+        self._standby_defers = isinstance(self.receiver.normalizer, DeferringNormalizer)
+        self.housekeeping = Housekeeping(lease, family, shard, exchange.exchange, all_tokens_s=ALL_TOKENS_S)
+        self.leader = LeaderConnection(url, family, shard, exchange.exchange)
         self.filler = GapFiller(url, family, run_id, exchange, shard)
         self.news = MarketNews(url, exchange)
         self.standby_filler = StandbyGapFiller(

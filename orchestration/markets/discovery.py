@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from config.exchanges import EXCHANGES
 from orchestration.markets.catalogue import StoreResult, store
 from sql.queries import catalogue as queries
 from sql.queries import feed
@@ -67,7 +68,7 @@ def stage_of(exchange: str) -> str:
     >>> stage_of("polymarket"), stage_of("kalshi")
     ('discovery', 'discovery_kalshi')
     """
-    return "discovery" if exchange == MAIN else f"discovery_{exchange}"
+    return EXCHANGES[exchange].own("discovery")
 
 
 @dataclass

@@ -125,8 +125,10 @@ from coverage_gaps
 where kind = 'books' and filled_at is null
     and (
         market_key = :market_key
-        or market_key is null
-        and in_shard((select m.market_id from markets m where m.market_key = :market_key), shard, shards)
+        or market_key is null and exists (
+            select from markets m
+            where m.market_key = :market_key and m.exchange = coverage_gaps.exchange and in_shard(m.market_id, shard, shards)
+        )
     )
     and from_ts <= :until::timestamptz and coalesce(to_ts, 'infinity') > :since::timestamptz
 order by from_ts;

@@ -2,8 +2,8 @@
 
 -- --- For readers ----------------------------------------------------------------------------------------------------------------
 
--- name: kinds()$
--- Each kind of data: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
+-- name: kinds(exchange)$
+-- Each kind of data of an exchange: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
 select coalesce(json_agg(coverage_record(
     h.kind, case when p.off then 'off' else p.status end, h.held, g.missing,
     coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(f.filled, 0),
@@ -16,18 +16,18 @@ left join (
         kind, count(*) filter (where to_ts is null) as open, count(*) filter (where to_ts is not null and kind = 'trades') as fillable,
         count(*) filter (where to_ts is not null and kind <> 'trades') as lost, range_agg(gap_span(from_ts, to_ts)) as missing
     from coverage_gaps
-    where filled_at is null
+    where filled_at is null and exchange = :exchange
     group by kind
     union all
     select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes group by kind
 ) as g using (kind)
-left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null group by kind) as f using (kind);
+left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind);
 
 -- name: kinds_of_market(market_key, recorded)$
 -- The same of one market, as far as it existed, and its first and last row; `off`, of exchanges that are not recorded.
 with market as (
     select
-        market_id, outcomes, token_ids, exchange = any(:recorded::text[]) as is_recorded,
+        market_id, exchange, outcomes, token_ids, exchange = any(:recorded::text[]) as is_recorded,
         case
             when exchange = any(:recorded::text[])
             then tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end))
@@ -64,7 +64,7 @@ ends (kind, first, last) as materialized (
     ) as s
 ),
 known as materialized (
-    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id, m.is_recorded
+    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id, m.exchange, m.is_recorded
     from coverage_held h
     cross join market m
     join ends e using (kind)
@@ -84,7 +84,10 @@ cross join lateral (
         count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
         range_agg(gap_span(r.from_ts, r.to_ts)) filter (where r.status <> 'filled') as missing
     from coverage_gap_records r
-    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null and in_shard(h.market_id, r.shard, r.shards))
+    where r.kind = h.kind and (
+            r.market_key = :market_key
+            or r.market_key is null and r.exchange = h.exchange and in_shard(h.market_id, r.shard, r.shards)
+        )
         and h.held && gap_span(r.from_ts, r.to_ts)
 ) as g;
 
@@ -129,7 +132,7 @@ cross join lateral (
         select * from coverage_gap_records where market_key = :market_key
         union all
         select * from coverage_gap_records
-        where market_key is null and in_shard(m.market_id, shard, shards) and from_ts < coalesce(m.closed_at, 'infinity')
+        where market_key is null and exchange = m.exchange and in_shard(m.market_id, shard, shards) and from_ts < coalesce(m.closed_at, 'infinity')
             and coalesce(to_ts, 'infinity') >= coalesce(m.created_at, m.first_seen_at)
     ) as r
     where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
@@ -178,12 +181,12 @@ on conflict (name) do nothing;
 -- Since when the live feed has recorded, in ms; null if it never did.
 select (value #>> '{}')::bigint from settings where name = 'recorded_since';
 
--- name: gaps_left(settled_s, most)
--- Gaps in the trades that have ended and that nobody has filled in: id, market (null: all of a shard), shard, shards, from and to in ms,
+-- name: gaps_left(exchange, settled_s, most)
+-- Gaps in an exchange's trades that have ended and that nobody has filled in: id, market (null: all of a shard), shard, shards, from and to in ms,
 -- markets that an earlier attempt did not know.
 select gap_id, market_key, shard, shards, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null')
 from coverage_gaps
-where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
+where kind = 'trades' and exchange = :exchange and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
     and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
 order by from_ts desc
 limit :most;
@@ -220,8 +223,8 @@ from unnest(:market_keys::int[], :trade_ids::bigint[]) as asked (market_key, tra
 join trades t using (market_key, trade_id)
 where t.ts >= :since and t.ts < :until;
 
--- name: note_missed(market_keys, instants, cause, filled_by)!
--- Trades that were missing in no known gap, in the transaction that stores them: one gap per market and day (UTC), which each call extends.
+-- name: note_missed(exchange, market_keys, instants, cause, filled_by)!
+-- Trades of an exchange that were missing in no known gap, in the transaction that stores them: one gap per market and day (UTC), which each call extends.
 with added as materialized (
     select * from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
 ),
@@ -231,7 +234,7 @@ known as materialized (  -- trade by trade against gap by gap, hundreds of thous
         -- The exchange's timestamps are in seconds.
         range_agg(tstzrange(from_ts - interval '2 seconds', greatest(from_ts, coalesce(to_ts, 'infinity')) + interval '2 seconds', '[]')) as spans
     from coverage_gaps
-    where kind = 'trades' and cause <> :cause and from_ts <= (select max(ts) from added) + interval '2 seconds'
+    where kind = 'trades' and exchange = :exchange and cause <> :cause and from_ts <= (select max(ts) from added) + interval '2 seconds'
         and coalesce(to_ts, 'infinity') >= (select min(ts) from added) - interval '2 seconds'
     group by market_key, shard, shards
 ),
@@ -267,17 +270,17 @@ extended as (
     from noted n
     where g.gap_id = n.gap_id
 )
-insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
-select 'trades', market_key, from_ts, to_ts, :cause, now(), :filled_by, jsonb_build_object('trades', trades)
+insert into coverage_gaps (kind, exchange, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
+select 'trades', :exchange, market_key, from_ts, to_ts, :cause, now(), :filled_by, jsonb_build_object('trades', trades)
 from noted
 where gap_id is null;
 
--- name: close_counted(filled_by)!
--- Gaps in the trades all of whose days have been reconciled since they ended: missing trades are stored, unless trades of unknown
+-- name: close_counted(exchange, filled_by)!
+-- Gaps in an exchange's trades all of whose days have been reconciled since they ended: missing trades are stored, unless trades of unknown
 -- tokens were listed.
 update coverage_gaps g
 set filled_at = now(), filled_by = :filled_by
-where g.kind = 'trades' and g.filled_at is null and g.to_ts is not null and not exists (
+where g.kind = 'trades' and g.exchange = :exchange and g.filled_at is null and g.to_ts is not null and not exists (
     select
     from generate_series((g.from_ts at time zone 'UTC')::date, (g.to_ts at time zone 'UTC')::date, interval '1 day') as touched (day)
     left join coverage_days d on d.day = touched.day::date and d.kind = 'trades' and d.checked_at > g.to_ts and d.unknown = 0

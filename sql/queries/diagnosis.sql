@@ -4,7 +4,8 @@
 -- Each stage: its state, how late it is, since when it has not checked, and its own detail.
 select stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off'
 from pipeline_status
-order by array_position(array['discovery', 'discovery_kalshi', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
+order by array_position(
+    array['discovery', 'discovery_kalshi', 'ingestion', 'ingestion_kalshi', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: feed_hosts()
 -- Hosts with the role feed: name, seconds since the last sign of life, and how many runs are alive there.

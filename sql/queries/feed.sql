@@ -130,12 +130,12 @@ from (
 ) as held
 where b.market_key = held.market_key and b.outcome = held.outcome;
 
--- name: disavow_all_books(shard, shards)!
--- All live books of a shard: nobody was there to keep them.
+-- name: disavow_all_books(exchange, shard, shards)!
+-- All live books of a shard of an exchange: nobody was there to keep them.
 update live_books b
 set verified = false, updated_at = now()
 from markets m
-where b.verified and m.market_key = b.market_key and shard_of(m.market_id, :shards) = :shard;
+where b.verified and m.market_key = b.market_key and m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard;
 
 -- name: insert_ticks(market_keys, outcomes, instants, before, tick_sizes)!
 -- Changes of how fine prices are, that are not there yet.
@@ -329,7 +329,7 @@ select run_id, feed, coalesce(host, ''), ready and role <> 'gone', date_part('ep
 from feed_leases
 where beat_at > now() - interval '1 day';
 
--- name: progress(family, run_id)
+-- name: progress(family, run_id, stage)
 -- Each shard's last leader but this run, however long ago it led: shard, shards, when it took the lead (ms), and up to when (ms) what it
 -- heard is committed. What the stage's clock says is the last row, of every market and before all: leases are forgotten some day.
 select * from (
@@ -341,11 +341,11 @@ select * from (
     order by feed, led_ms desc, written_ms desc
 ) as leaders
 union all
-select 1, 1, 0, coalesce((detail ->> 'written_ms')::bigint, 0) from stage_clocks where stage = 'ingestion';
+select 1, 1, 0, coalesce((detail ->> 'written_ms')::bigint, 0) from stage_clocks where stage = :stage;
 
 -- --- Gaps ---------------------------------------------------------------------------------------------------------------------
 
--- name: open_gaps(losses, kinds, market_keys, of_shard, of_shards, from_ms, to_ms, causes, run_id)
+-- name: open_gaps(losses, kinds, market_keys, of_shard, of_shards, from_ms, to_ms, causes, run_id, exchange)
 -- One row a loss, kind and market (null: all of a shard, or of every one); gives the ids of those that are still open, with the numbers of their losses.
 with given as (
     select nextval(pg_get_serial_sequence('coverage_gaps', 'gap_id')) as gap_id, l.*
@@ -354,9 +354,10 @@ with given as (
         :causes::text[]
     ) as l (loss, kind, market_key, shard, shards, from_ms, to_ms, cause)
 ), saved as (
-    insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
+    insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id, shard, shards, exchange)
     overriding system value
-    select gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id, shard, shards
+    select
+        gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id, shard, shards, :exchange
     from given
 )
 select loss, gap_id from given where to_ms is null;
@@ -369,7 +370,7 @@ set to_ts = greatest(from_ts, to_timestamp(c.to_ms / 1000.0)), filled_by = c.fil
 from unnest(:gap_ids::bigint[], :to_ms::bigint[], :filled_by::text[]) as c (gap_id, to_ms, filled_by)
 where g.gap_id = c.gap_id and g.to_ts is null;
 
--- name: close_abandoned_gaps(to_ms, shard, shards, settled_ms)!
+-- name: close_abandoned_gaps(to_ms, shard, shards, settled_ms, exchange)!
 -- Gaps left open by runs that lead no longer: whoever leads now holds every book of the shard since `to_ms`. Those of another number of
 -- shards end where all have committed (`settled_ms`; null: some have not, or it is not for this shard to say).
 update coverage_gaps g
@@ -378,23 +379,23 @@ from (
     select g.gap_id, gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards) as falls_here
     from coverage_gaps g
     left join markets m using (market_key)
-    where g.to_ts is null
+    where g.to_ts is null and g.exchange = :exchange
 ) as left_open
 where g.gap_id = left_open.gap_id and g.to_ts is null and coalesce(falls_here, :settled_ms::bigint is not null) and not exists (
     select from feed_leases l
     where l.run_id = g.run_id and l.role = 'leader' and l.beat_at > now() - interval '10 seconds'
 );
 
--- name: gaps_to_fill(run_id, besides)
--- Recent gaps that other runs left, besides those of some causes: id, market (null: all of a shard), shard, shards (null: of every one),
+-- name: gaps_to_fill(run_id, besides, exchange)
+-- Recent gaps that other runs of an exchange's feed left, besides those of some causes: id, market (null: all of a shard), shard, shards (null: of every one),
 -- from, to (null: open).
 select gap_id, market_key, shard, shards, as_ms(from_ts), as_ms(to_ts)
 from coverage_gaps
-where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
+where filled_at is null and exchange = :exchange and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
     and from_ts > now() - interval '1 hour' and cause <> all(:besides::text[])
 order by from_ts;
 
--- name: starts_seen(shard, shards)^
+-- name: starts_seen(name, discovery, shard, shards)^
 -- The newest market, and the newest change of state, whose start was seen to in a shard (null: none yet); the newest there are; and
 -- whether discovery walks the catalogue for the first time. Of another number of shards, the least that all have seen counts.
 select
@@ -403,10 +404,10 @@ select
     coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0),
     coalesce(d.value ? 'tried_at' and not d.value ? 'full_at', false)
 from (select) as one
-left join settings s on s.name = 'followed'
-left join settings d on d.name = 'discovery';
+left join settings s on s.name = :name
+left join settings d on d.name = :discovery;
 
--- name: note_seen(market_key, change_id, shard, shards)!
+-- name: note_seen(name, market_key, change_id, shard, shards)!
 -- The start of these and all older ones was seen to in a shard. `market_key` and `change_id` themselves say what all shards have seen.
 with mine as (
     select jsonb_build_object(:shard::text, jsonb_build_object('market_key', :market_key::int, 'change_id', :change_id::bigint)) as seen
@@ -417,12 +418,12 @@ held as (
         else (select jsonb_object_agg(n::text, value - '{shards,seen}'::text[]) from generate_series(1, :shards) as n)
     end as seen
     from settings
-    where name = 'followed'
+    where name = :name
     for update
 ),
 noted as (select coalesce((select seen from held), '{}') || seen as seen from mine)
 insert into settings (name, value)
-select 'followed', jsonb_build_object('shards', :shards::int, 'seen', seen, 'market_key', least.market_key, 'change_id', least.change_id)
+select :name, jsonb_build_object('shards', :shards::int, 'seen', seen, 'market_key', least.market_key, 'change_id', least.change_id)
 from noted
 cross join lateral (
     select min((value ->> 'market_key')::int) as market_key, min((value ->> 'change_id')::bigint) as change_id from jsonb_each(seen)
@@ -467,12 +468,12 @@ cross join recorded r
 where l.ended is null or l.ended > r.since
 order by l.market_key;
 
--- name: open_starts(kinds, market_keys, from_ms, to_ms, cause, run_id, shard, shards)
+-- name: open_starts(kinds, market_keys, from_ms, to_ms, cause, run_id, exchange, shard, shards)
 -- A gap a kind and start of a market (null: of all of the shard); gives their ids and markets. One that is over, and lies in a gap of all markets
 -- that no standby may fill any more with what it heard, is none of its own.
-insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
+insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id, exchange, shard, shards)
 select
-    k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id,
+    k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id, :exchange,
     case when s.market_key is null and :shards::int > 1 then :shard::int end, case when s.market_key is null and :shards::int > 1 then :shards::int end
 from unnest(:kinds::text[]) as k (kind)
 cross join (
@@ -481,7 +482,7 @@ cross join (
 ) as s
 where not exists (
     select from coverage_gaps g
-    where g.kind = k.kind and g.market_key is null and g.filled_at is null
+    where g.kind = k.kind and g.exchange = :exchange and g.market_key is null and g.filled_at is null
         and (g.shard is null or g.shard = :shard::int and g.shards = :shards::int)
         and g.from_ts <= s.from_ts and coalesce(g.to_ts, 'infinity') >= s.to_ts
         and (g.created_at < now() - interval '2 minutes' or g.from_ts < now() - interval '1 hour')
@@ -492,8 +493,8 @@ returning gap_id, market_key;
 -- Gaps in which nothing was missed after all.
 delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
 
--- name: trade_gaps_to_fill(settle_s, shard, shards, settled_ms)
--- Closed gaps in the trades of the last week that nobody has filled yet and that fall to a shard, tried at most so often: id, market, shard,
+-- name: trade_gaps_to_fill(settle_s, shard, shards, settled_ms, exchange)
+-- Closed gaps in an exchange's trades of the last week that nobody has filled yet and that fall to a shard, tried at most so often: id, market, shard,
 -- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), seconds since its end, attempts. Those of
 -- another number of shards fall to whoever knows that all have committed them (`settled_ms`).
 select
@@ -501,7 +502,7 @@ select
     date_part('epoch', clock_timestamp() - g.to_ts), coalesce((g.detail ->> 'attempts')::int, 0)
 from coverage_gaps g
 left join markets m on m.market_key = g.market_key
-where g.kind = 'trades' and g.filled_at is null and g.to_ts < now() - make_interval(secs => :settle_s::float8)
+where g.kind = 'trades' and g.exchange = :exchange and g.filled_at is null and g.to_ts < now() - make_interval(secs => :settle_s::float8)
     and g.created_at > now() - interval '7 days'
     and coalesce(
         gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards),

@@ -5,7 +5,8 @@
 select stage, status, lag_s, detail ->> 'reason', (detail ->> 'since')::bigint
 from pipeline_status
 where not off
-order by array_position(array['discovery', 'discovery_kalshi', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
+order by array_position(
+    array['discovery', 'discovery_kalshi', 'ingestion', 'ingestion_kalshi', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: leases()
 -- Runs that hold the feed's sockets, and how long ago each sent a heartbeat.

@@ -62,7 +62,7 @@ select json_build_object(
         'fail_after_s', fail_after_s,
         'detail', detail
     ) order by array_position(
-        array['discovery', 'discovery_kalshi', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage), '[]'),
+        array['discovery', 'discovery_kalshi', 'ingestion', 'ingestion_kalshi', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage), '[]'),
     'checked_at', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 )::text
 from pipeline_status;

@@ -17,7 +17,7 @@ hour as materialized (
     having count(*) >= :min_trades::integer and sum(value_usd) >= :min_value::bigint
 ),
 busy as materialized (
-    select h.market_key, h.trades, h.value, m.market_id, m.end_time
+    select h.market_key, h.trades, h.value, m.market_id, m.exchange, m.end_time
     from hour h
     join markets m using (market_key)
     where coalesce(
@@ -82,20 +82,20 @@ way as materialized (
 -- What was missed, in milliseconds, as it was known to be missing then, whether it could be filled in later or not.
 missed as materialized (
     select
-        market_key, shard, shards,
+        market_key, exchange, shard, shards,
         coalesce(sum(day_ms) filter (where kind = 'trades'), 0)::bigint as trades_day_ms,
         coalesce(sum(hour_ms) filter (where kind = 'trades'), 0)::bigint as trades_ms,
         coalesce(sum(hour_ms) filter (where kind = 'books'), 0)::bigint as books_ms
     from (
         select
-            market_key, shard, shards, kind,
+            market_key, exchange, shard, shards, kind,
             as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '24 hours')) as day_ms,
             greatest(0, as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '70 minutes'))) as hour_ms
         from coverage_gaps
         where from_ts < :at and (to_ts is null or to_ts > :at::timestamptz - interval '24 hours')
             and (filled_at is null or filled_at > :at)
     ) as gaps
-    group by market_key, shard, shards
+    group by market_key, exchange, shard, shards
 )
 select
     b.market_key, b.market_id, b.trades, b.value,
@@ -113,7 +113,7 @@ left join way w using (market_key)
 left join lateral (
     select sum(trades_day_ms)::bigint as trades_day_ms, sum(trades_ms)::bigint as trades_ms, sum(books_ms)::bigint as books_ms
     from missed
-    where market_key = b.market_key or market_key is null and in_shard(b.market_id, shard, shards)
+    where market_key = b.market_key or market_key is null and exchange = b.exchange and in_shard(b.market_id, shard, shards)
 ) as g on true
 left join lateral (
     select bid, ask, mid from quotes

@@ -95,6 +95,13 @@ coverage_gaps = Table(
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("shard", Integer, comment="With `shards`: only markets of this shard, of so many; null: of every one"),
     Column("shards", Integer),
+    Column(
+        "exchange",
+        Text,
+        nullable=False,
+        server_default=text("'polymarket'"),
+        comment="Of a gap without a market: of which exchange's",
+    ),
     Index("coverage_gaps_from_ts_idx", text("from_ts desc"), text("gap_id desc")),
     Index("coverage_gaps_market_idx", "market_key", text("from_ts desc")),
     # Missing stretches, and how much has been filled: each read from its index alone.

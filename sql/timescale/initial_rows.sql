@@ -19,7 +19,8 @@ insert into stage_clocks (stage, warn_after_s, fail_after_s) values
 
 -- Runs where the exchange is configured only; what is off is not counted against the whole.
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
-    ('discovery_kalshi', 900, 1800, '{"off": "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"}');
+    ('discovery_kalshi', 900, 1800, '{"off": "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"}'),
+    ('ingestion_kalshi', 15, 60, '{"off": "Kalshi is not recorded"}');
 
 -- Runs where an RPC of the chain is configured only.
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values

@@ -12,7 +12,7 @@ select
     filled_at, filled_by,
     coalesce((detail ->> 'trades')::bigint, 0) + coalesce((detail ->> 'events')::bigint, 0) as added,
     detail ->> 'fault' as fault,
-    null::bigint as from_block, null::bigint as to_block, shard, shards
+    null::bigint as from_block, null::bigint as to_block, shard, shards, exchange
 from coverage_gaps
 union all
-select *, null, null from chain_holes;
+select *, null, null, 'polymarket' from chain_holes;

@@ -25,6 +25,7 @@ from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows
 from tests.databases import new_database
+from tests.factories import insert
 from tests.sql import schema
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,42 @@ def test_markets_listed_before_have_the_same_bitmaps_and_counts_as_those_listed_
         assert described() == since
         kinds = {"status", "exchange", "category", "series", "tag", "ranking"}
         assert {kind for kind, *_ in since} == kinds | {"weather"}
+
+
+def test_gaps_of_before_are_polymarkets_and_the_way_back_deletes_those_of_others(database_url, add_market):
+    ours, other = add_market("rain")["market_key"], add_market("snow", exchange="kalshi")["market_key"]
+    start = datetime(2026, 11, 21, tzinfo=UTC)
+    stage = "select warn_after_s, fail_after_s, detail ->> 'off' from stage_clocks where stage = 'ingestion_kalshi'"
+    with database.connect(database_url, autocommit=True) as conn:
+        migrate.downgrade(database_url, "0027")
+        assert conn.execute(stage).fetchone() is None
+        for market, cause in ((ours, "of a market"), (None, "of all")):
+            insert(conn, "coverage_gaps", {"kind": "trades", "market_key": market, "from_ts": start, "cause": cause})
+
+        migrate.upgrade(database_url)
+
+        assert conn.execute(stage).fetchone() == (15, 60, "Kalshi is not recorded")
+        gap = {"kind": "books", "from_ts": start, "exchange": "kalshi"}
+        insert(conn, "coverage_gaps", {**gap, "cause": "of all of Kalshi"})
+        insert(conn, "coverage_gaps", {**gap, "cause": "of its market", "market_key": other})
+        insert(conn, "coverage_gaps", {**gap, "cause": "unnamed", "market_key": other, "exchange": "polymarket"})
+        insert(
+            conn, "chain_heads", {"feed": "settlement", "head": 9, "finalized": 9, "indexed": 9, "detail": {"start": 5}}
+        )
+        insert(conn, "chain_ranges", {"from_block": 8, "to_block": 9, "logs": 0})
+        of_all = {"of a market": "polymarket", "of all": "polymarket", "of all of Kalshi": "kalshi"}
+        records = {**of_all, "of its market": "kalshi", "unnamed": "polymarket", "not indexed yet": "polymarket"}
+        for view, expected in (
+            ("coverage_gap_records", records),
+            ("analytics.coverage_gaps", {**of_all, "of its market": "kalshi", "unnamed": "kalshi"}),
+        ):
+            assert dict(conn.execute(f"select cause, exchange from {view}").fetchall()) == expected
+
+        migrate.downgrade(database_url, "0027")
+
+        left = conn.execute("select cause from coverage_gaps order by gap_id").fetchall()
+        assert left == [("of a market",), ("of all",)]
+        migrate.upgrade(database_url)
 
 
 def test_messages_published_while_rows_become_blocks_are_kept(database_url, monkeypatch):

@@ -36,6 +36,7 @@ def test_a_stage_that_is_not_configured_says_so(conn):
     assert off == [
         ("delivery", "no webhook is enabled: POST /v1/webhooks makes one"),
         ("discovery_kalshi", "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"),
+        ("ingestion_kalshi", "Kalshi is not recorded"),
         ("settlement", "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"),
     ]
 

@@ -46,7 +46,7 @@ REPACKED = {"stream_events"}  # since revision 0010 in blocks
 # Since revision 0013, while the release before may be running.
 ADDED = {
     "settings": composed.SQL("name = 'webhook_secrets_in_clear'"),
-    "stage_clocks": composed.SQL("stage = 'discovery_kalshi'"),
+    "stage_clocks": composed.SQL("stage in ('discovery_kalshi', 'ingestion_kalshi')"),
 }
 
 # What later migrations consist of: columns, a view over them, an index that must not lock its table for long.

@@ -10,7 +10,7 @@ import msgspec
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
 from api.schemas.requests import EARLIEST, LATEST
-from config.exchanges import RECORDED
+from config.exchanges import POLYMARKET, RECORDED
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CoverageResource(ReadResource):
 
     def summary(self) -> bytes:
         """Return the part that does not depend on the page."""
-        kinds, days = self.read(queries.kinds), self.read(queries.days)
+        kinds, days = self.read(queries.kinds, exchange=POLYMARKET.name), self.read(queries.days)
         return f'"kinds":{kinds},"days":{days}'.encode()
 
     def page(self, given: GapParameters, query: Callable[..., Any], **of: Any) -> bytes:

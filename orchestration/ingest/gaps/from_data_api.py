@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.gaps.naming import TokenResolver
 from orchestration.ingest.gaps.starts import LISTED, READING
 from orchestration.ingest.progress import settled_ms
@@ -79,12 +79,19 @@ class GapFiller:
             conn = database.connect(
                 self._url, autocommit=True, name=f"presage feed {self._shard.feed(self._family)}: gaps"
             )
-            self._writer = Writer(conn)
+            self._writer = Writer(conn, has_trade_ids=self._exchange.exchange.has_trade_ids)
         return self._writer
 
     def gaps_of_others(self) -> list[CoverageGap]:
         """List recent gaps that another run left."""
-        return group_gaps(queries.gaps_to_fill(self.writer.conn, run_id=self.run_id, besides=[LISTED, READING]))
+        return group_gaps(
+            queries.gaps_to_fill(
+                self.writer.conn,
+                run_id=self.run_id,
+                besides=[LISTED, READING],
+                exchange=self._exchange.exchange.name,
+            )
+        )
 
     def from_ring(self, gap: CoverageGap, received: WriteBatch, to_ms: int, *, whole: bool) -> None:
         """Write what our own sockets received within a gap; mark it filled if they missed nothing."""
@@ -104,7 +111,12 @@ class GapFiller:
         rows = []
         conn = self.writer.conn
         settled = settled_ms(conn, self._family, self._shard)
-        found = list(queries.trade_gaps_to_fill(conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()))
+        exchange = self._exchange.exchange.name
+        found = list(
+            queries.trade_gaps_to_fill(
+                conn, settle_s=settle_s, settled_ms=settled, exchange=exchange, **self._shard.columns()
+            )
+        )
         waited_s = monotonic() - asked_at
         for *row, age_s, tried in found:
             ended_ms = row[5]

@@ -8,6 +8,7 @@ from typing import Any, Self
 import msgspec
 import psycopg
 
+from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
@@ -66,9 +67,10 @@ class Saving(msgspec.Struct):
 class Losses:
     """This run's losses that are not fully written yet."""
 
-    def __init__(self, run_id: str, shard: Shard = WHOLE) -> None:
+    def __init__(self, run_id: str, shard: Shard = WHOLE, exchange: Exchange = POLYMARKET) -> None:
         self.run_id = run_id
         self.shard = shard
+        self._exchange = exchange
         self.all: list[Loss] = []
         self._join_at = MAX_UNSAVED
 
@@ -131,6 +133,7 @@ class Losses:
                 to_ms=to_ms,
                 causes=causes,
                 run_id=self.run_id,
+                exchange=self._exchange.name,
             )
             for nth, gap_id in written:
                 saving.new[nth][0].gap_ids.append(gap_id)

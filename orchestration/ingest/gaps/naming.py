@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import ExchangeClient
-    from upstream.polymarket.data_api.client import DataApiTrade
+    from orchestration.ingest.exchanges.base import ExchangeClient, Listed
 
 MAX_LOOKUPS = 10_000  # markets requested per pass; the others stay unknown until the next
 
@@ -26,7 +25,7 @@ class TokenResolver:
         self._exchange = exchange
         self._requested: set[str] = set()
 
-    def tokens(self, conn: psycopg.Connection[Any], listed: Sequence[DataApiTrade]) -> dict[str, Token]:
+    def tokens(self, conn: psycopg.Connection[Any], listed: Sequence[Listed]) -> dict[str, Token]:
         """Return the tokens of listed trades by id; those in neither catalogue are absent."""
         token_ids = list({trade.token_id for trade in listed})
         found = _named(conn, token_ids)

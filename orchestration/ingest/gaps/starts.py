@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from config.exchanges import POLYMARKET
+from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
 from orchestration.ingest.gaps.losses import KINDS, MAX_MARKETS_PER_LOSS
@@ -33,11 +33,14 @@ class StartGap(msgspec.Struct, eq=False):
 class StartGaps:
     """Opens and closes start gaps, as the leader. Which markets are handled is kept in the database, for any leader."""
 
-    def __init__(self, run_id: str, normalizer: Normalizer, shard: Shard = WHOLE) -> None:
+    def __init__(
+        self, run_id: str, normalizer: Normalizer, shard: Shard = WHOLE, exchange: Exchange = POLYMARKET
+    ) -> None:
         self.announced: dict[str, int] = {}  # listing times announced by the exchange, by market id
         self.begun: set[int] = set()  # markets followed since the last update
         self._run_id = run_id
         self._shard = shard
+        self._exchange = exchange
         self._normalizer = normalizer
         self._open: list[StartGap] = []
         self._reading: StartGap | None = (
@@ -59,7 +62,12 @@ class StartGaps:
         before `since_ms` may not be stored.
         """
         begun = self.begun.copy()
-        market_key, change_id, last_key, last_change, reading = queries.starts_seen(conn, **self._shard.columns())
+        market_key, change_id, last_key, last_change, reading = queries.starts_seen(
+            conn,
+            name=self._exchange.own("followed"),
+            discovery=self._exchange.own("discovery"),
+            **self._shard.columns(),
+        )
         seen, last = (first if market_key is None else (market_key, change_id)), (last_key, last_change)
         known = self._read.union(start.market_key for start in self._open)
         again = [key for key in begun if key <= seen[0] and key not in known]
@@ -73,7 +81,7 @@ class StartGaps:
                 upto_change=last_change,
                 market_keys=again,
                 since_ms=since_ms,
-                exchange=POLYMARKET.name,
+                exchange=self._exchange.name,
                 **self._shard.columns(),
             )
             found = [StartGap(key, ids, self.announced.get(name, ms), to_ms) for key, name, ids, ms, to_ms in rows]
@@ -87,7 +95,13 @@ class StartGaps:
             if opened:
                 self._write(conn, opened, READING if reading else LISTED)
             if market_key is None or seen != last:
-                queries.note_seen(conn, market_key=last_key, change_id=last_change, **self._shard.columns())
+                queries.note_seen(
+                    conn,
+                    name=self._exchange.own("followed"),
+                    market_key=last_key,
+                    change_id=last_change,
+                    **self._shard.columns(),
+                )
         self.begun -= begun
         self._was_reading = reading
         if reading_catalogue:
@@ -126,6 +140,7 @@ class StartGaps:
             to_ms=[start.to_ms for start in starts],
             cause=cause,
             run_id=self._run_id,
+            exchange=self._exchange.name,
             **self._shard.columns(),
         )
         of_market = {start.market_key: start for start in starts}

@@ -1,15 +1,15 @@
-"""One market-channel socket, kept open: subscriptions, reconnects and connection state."""
+"""One connection to the exchange, kept open: subscriptions, reconnects and connection state."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from time import monotonic, time
 
+from orchestration.ingest.exchanges.base import Connection, ExchangeClient, Missed
 from orchestration.ingest.sockets.pulse import Pulse
 from upstream.polymarket.book import Book
 from upstream.polymarket.market_channel.socket import (
     ChannelMessage,
-    MarketSocket,
     Pong,
     RefusedObject,
     SocketLost,
@@ -21,6 +21,7 @@ OnMessages = Callable[["SocketListener", Sequence[ChannelMessage | RefusedObject
 Keep = Callable[["SocketListener", bytes, float], bool]
 OnOpened = Callable[["SocketListener"], None]
 OnLost = Callable[["SocketListener", str], None]
+OnMissed = Callable[["SocketListener", Missed], None]
 
 STEADY_S = 30.0  # a connection that lasted this long was good: the next may be tried at once
 COMMANDS_S = 5.0
@@ -31,13 +32,15 @@ class SocketListener:
 
     def __init__(
         self,
-        url: str,
+        exchange: ExchangeClient,
         number: int,
         opening: asyncio.Semaphore,
         *,
         on_messages: OnMessages,
         on_opened: OnOpened,
         on_lost: OnLost,
+        on_missed: OnMissed,
+        now_ms: Callable[[], int],
         keep: Keep | None = None,
     ) -> None:
         self.number = number
@@ -52,11 +55,12 @@ class SocketListener:
         self.trouble: tuple[str, int] | None = (
             None  # why the connection cannot be opened, and since when (Unix seconds)
         )
-        self._url = url
+        self._exchange = exchange
         self._opening = opening
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
+        self._on_missed, self._now_ms = partial(on_missed, self), now_ms
         self._keep = None if keep is None else partial(keep, self)
-        self._socket: MarketSocket | None = None
+        self._socket: Connection | None = None
         self._cause: str | None = None
         self._commands: set[asyncio.Task[None]] = set()
         self.task: asyncio.Task[None] | None = None
@@ -89,6 +93,11 @@ class SocketListener:
         if self._socket is not None and fewer:
             self._command(self._socket.unsubscribe(fewer))
 
+    def request_books(self, token_ids: Iterable[str]) -> None:
+        """Ask for books over the connection, if it is open and such that they come over it."""
+        if self._socket is not None:
+            self._socket.request_books(token_ids)
+
     def disconnect(self, cause: str) -> None:
         """Close the connection, for a reason of our own."""
         if self._socket is not None and self._cause is None:
@@ -106,7 +115,13 @@ class SocketListener:
             cause = "closed"
             try:
                 async with self._opening:
-                    socket = MarketSocket(self._url, self.tokens, keep=self._keep)
+                    socket = self._exchange.connect(
+                        self.tokens,
+                        number=self.number,
+                        keep=self._keep,
+                        on_missed=self._on_missed,
+                        now_ms=self._now_ms,
+                    )
                     await socket.__aenter__()
                 try:
                     await self._stay(socket)
@@ -117,7 +132,7 @@ class SocketListener:
                 silent = self._cause == "silent" or lost.reason.startswith("silent")
                 cause = "silent" if silent else "closed" if was_open else "refused"
                 if cause == "refused" and self.trouble is None:
-                    self.trouble = reach_failure(lost, self._url), int(time())
+                    self.trouble = reach_failure(lost, self._exchange.socket_url), int(time())
                 self._on_lost(self, cause)
             if self.greeted:
                 self.disconnected_since = monotonic()
@@ -127,7 +142,7 @@ class SocketListener:
             self.reconnects += 1
             await asyncio.sleep(next(waits))
 
-    async def _stay(self, socket: MarketSocket) -> None:
+    async def _stay(self, socket: Connection) -> None:
         self._socket, self._cause = socket, None
         self.opened_at = monotonic()
         self.pulse.begin(self.opened_at)
@@ -150,7 +165,7 @@ class SocketListener:
                 self.pulse.beat(received, pushed)
                 self.newest_ms = max(self.newest_ms, self._on_messages(self, data))
 
-    async def _close(self, socket: MarketSocket) -> None:
+    async def _close(self, socket: Connection) -> None:
         self._socket = None
         await socket.close()
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import psycopg
 
-from config.exchanges import POLYMARKET
+from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.sockets.listener import Keep, OnLost, OnMessages, OnOpened, SocketListener
+from orchestration.ingest.sockets.listener import Keep, OnLost, OnMessages, OnMissed, OnOpened, SocketListener
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 from upstream.polymarket.market_channel.socket import NewMarket
@@ -23,10 +24,10 @@ QUIET_S = 10.0  # and until its socket has delivered what was sent before, or de
 
 
 class Catalogue:
-    """Reads from the catalogue which tokens to follow; every call blocks."""
+    """Reads from the catalogue which tokens of an exchange to follow; every call blocks."""
 
-    def __init__(self, shard: Shard = WHOLE) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard = WHOLE, exchange: Exchange = POLYMARKET) -> None:
+        self._of = {"exchange": exchange.name, **shard.columns()}
         self.first: tuple[int, int] | None = None  # its cursor when it was first read
         self._cursor = (0, 0)
 
@@ -34,9 +35,7 @@ class Catalogue:
         """Return all tokens of the shard."""
         self._cursor = queries.catalogue_cursor(conn)  # first: what is added in between is read twice
         self.first = self.first or self._cursor
-        return [
-            (*row, True) for row in queries.followed_tokens(conn, exchange=POLYMARKET.name, **self._shard.columns())
-        ]
+        return [(*row, True) for row in queries.followed_tokens(conn, **self._of)]
 
     def changes(self, conn: psycopg.Connection[Any], unknown: Iterable[str] = ()) -> list[Sequence[Any]]:
         """Return tokens added or changed since the last read, and those of `unknown` that the catalogue has."""
@@ -44,9 +43,9 @@ class Catalogue:
         (market_key, change_id), rows = self._cursor, []
         if cursor != self._cursor:
             since = {"market_key": market_key, "change_id": change_id}
-            rows += queries.tokens_since(conn, **since, exchange=POLYMARKET.name, **self._shard.columns())
+            rows += queries.tokens_since(conn, **since, **self._of)
         if missed := list(set(unknown).difference(row[0] for row in rows)):
-            rows += queries.tokens_named(conn, token_ids=missed, exchange=POLYMARKET.name, **self._shard.columns())
+            rows += queries.tokens_named(conn, token_ids=missed, **self._of)
         self._cursor = cursor  # last: what a query that fails did not return is read again
         return rows
 
@@ -56,23 +55,25 @@ class Subscriptions:
 
     def __init__(
         self,
-        url: str,
+        exchange: ExchangeClient,
         normalizer: Normalizer,
         assets_per_socket: int,
         *,
         on_messages: OnMessages,
         on_opened: OnOpened,
         on_lost: OnLost,
+        on_missed: OnMissed,
         keep: Keep | None = None,
     ) -> None:
         self.listeners: list[SocketListener] = []
         self.of_token: dict[str, SocketListener] = {}
         self.loaded = False  # the catalogue was read
-        self._url = url
+        self._exchange = exchange
         self._normalizer = normalizer
         self._assets_per_socket = assets_per_socket
         self._opening = asyncio.Semaphore(MAX_CONCURRENT_CONNECTS)
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
+        self._on_missed = on_missed
         self._keep = keep
         self._numbers = 0
         self._of_market: dict[int, SocketListener] = {}  # by market key, while the parts of an update are added
@@ -183,12 +184,14 @@ class Subscriptions:
             if listener is None:
                 self._numbers += 1
                 listener = SocketListener(
-                    self._url,
+                    self._exchange,
                     self._numbers,
                     self._opening,
                     on_messages=self._on_messages,
                     on_opened=self._on_opened,
                     on_lost=self._on_lost,
+                    on_missed=self._on_missed,
+                    now_ms=self._normalizer.exchange.now_ms,
                     keep=self._keep,
                 )
                 self.listeners.append(listener)

@@ -8,6 +8,11 @@ ORDINAL_BITS = 20
 LAST = (1 << ORDINAL_BITS) - 1  # sorts after every other event of its instant
 
 
+def trade_id(exchanges_id: str) -> int:
+    """Return the id of a trade to which the exchange gives one, whichever of its sources it came from."""
+    return digest(exchanges_id)
+
+
 def change_digest(  # noqa: PLR0917 (called for each message)
     token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
 ) -> bytes:

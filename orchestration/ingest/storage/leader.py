@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import psycopg
 
+from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.lease import LeaseRow, connect_for_leadership, read_leases
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.progress import Progress
@@ -20,10 +21,11 @@ REFUSED = psycopg.DataError, psycopg.errors.CheckViolation, struct.error, Overfl
 class LeaderConnection:
     """Holds or requests the lead of a shard of a feed. Every call blocks."""
 
-    def __init__(self, url: str, family: str, shard: Shard = WHOLE) -> None:
+    def __init__(self, url: str, family: str, shard: Shard = WHOLE, exchange: Exchange = POLYMARKET) -> None:
         self.feed = shard.feed(family)
         self._family, self._shard = family, shard
         self._url = url
+        self._exchange = exchange
         self._writer: Writer | None = None
 
     @property
@@ -60,7 +62,11 @@ class LeaderConnection:
     def progress(self, run_id: str) -> Progress:
         """Return how far all other runs, even ones long ended, have committed."""
         assert self._writer is not None
-        return Progress(queries.progress(self._writer.conn, family=self._family, run_id=run_id))
+        return Progress(
+            queries.progress(
+                self._writer.conn, family=self._family, run_id=run_id, stage=self._exchange.own("ingestion")
+            )
+        )
 
     def unverified(self) -> set[tuple[int, int]]:
         """Return the outcomes whose live book is not verified."""
@@ -70,7 +76,7 @@ class LeaderConnection:
     def mark_all_unverified(self) -> None:
         """Mark every live book of the shard unverified until it is written again."""
         assert self._writer is not None
-        queries.disavow_all_books(self._writer.conn, **self._shard.columns())
+        queries.disavow_all_books(self._writer.conn, exchange=self._exchange.name, **self._shard.columns())
 
     def write(
         self, batch: WriteBatch, books: Sequence[LiveBook], unverified: Sequence[Token], *, replay: bool

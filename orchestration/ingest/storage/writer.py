@@ -69,8 +69,9 @@ class WriteResult(msgspec.Struct):
 class Writer:
     """Writes batches over a connection of its own."""
 
-    def __init__(self, conn: Connection, *, clock: Callable[[], float] = time) -> None:
+    def __init__(self, conn: Connection, *, has_trade_ids: bool = False, clock: Callable[[], float] = time) -> None:
         self.conn = conn
+        self._has_trade_ids = has_trade_ids
         self._clock = clock
         self._replayed: set[OutcomeKey] = set()  # outcomes for which the current replay has added changes
         with conn.transaction():
@@ -163,7 +164,7 @@ class Writer:
             "latest": _instant(max(row.ts_ms for row in rows)),
         }
         queries.forget_known_trades(self.conn, **span)  # in a replay, those of a gap that was filled meanwhile
-        if fill:
+        if fill and not self._has_trade_ids:
             queries.forget_hashless_trades(self.conn, **span)
         ids = {trade_id for (trade_id,) in queries.insert_trades(self.conn)}
         inserted = _inserted(rows, ids, lambda row: row.trade_id)

@@ -37,6 +37,7 @@ def test_the_worst_stage_gives_the_pipeline_its_status(client, conn):
         "discovery",
         "discovery_kalshi",
         "ingestion",
+        "ingestion_kalshi",
         "settlement",
         "analysis",
         "aggregates",

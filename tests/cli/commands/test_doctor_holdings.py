@@ -21,7 +21,16 @@ from sql.roles.rights import PIPELINE
 from tests.factories import insert
 from tests.roles import login_url
 
-STAGES = ("discovery", "discovery_kalshi", "ingestion", "settlement", "analysis", "aggregates", "delivery")
+STAGES = (
+    "discovery",
+    "discovery_kalshi",
+    "ingestion",
+    "ingestion_kalshi",
+    "settlement",
+    "analysis",
+    "aggregates",
+    "delivery",
+)
 
 
 def worst(findings):

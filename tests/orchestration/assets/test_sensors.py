@@ -8,7 +8,9 @@ import dagster as dg
 import pytest
 from dagster._core.storage.runs.schema import RunsTable
 
+from config import settings as config_settings
 from config import tunables
+from config.exchanges import KALSHI
 from config.settings import Settings
 from orchestration.assets import candles, equivalents, markets
 from orchestration.assets import ingest as live
@@ -57,7 +59,7 @@ def add_run(instance):
 
 def lease(conn, run_id, silent_s=0.0, role="leader", shard=WHOLE):
     beat = datetime.now(UTC) - timedelta(seconds=silent_s)
-    row = {"run_id": run_id, "feed": shard.feed(live.FEED), "role": role, "beat_at": beat, "window_ends_at": beat}
+    row = {"run_id": run_id, "feed": shard.feed("polymarket"), "role": role, "beat_at": beat, "window_ends_at": beat}
     insert(conn, "feed_leases", row)
 
 
@@ -311,3 +313,33 @@ def test_passes_are_a_minute_apart_and_one_at_a_time(last_s, run_s, expected):
     runs = [] if run_s is None else [Run("r", "STARTED", NOW.timestamp() - run_s)]
 
     assert candles.reason_to_wait(last, NOW, prices=True, runs=runs) == expected
+
+
+@pytest.mark.parametrize(
+    ("is_recorded", "settings", "why"),
+    [
+        (False, {"PRESAGE_EXCHANGES": "polymarket,kalshi"}, "Kalshi is not recorded"),
+        (True, {}, "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"),
+        (True, {"PRESAGE_EXCHANGES": "polymarket,kalshi"}, "Kalshi needs an API key"),
+        (
+            True,
+            {"PRESAGE_EXCHANGES": "polymarket,kalshi", "PRESAGE_KALSHI_KEY_ID": "a-b"},
+            "PRESAGE_KALSHI_KEY_ID is set, but not PRESAGE_KALSHI_PRIVATE_KEY_FILE",
+        ),
+    ],
+)
+def test_a_feed_that_cannot_run_is_not_started_and_its_stage_says_why(monkeypatch, is_recorded, settings, why):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    configured = Settings(_env_file=None)
+    monkeypatch.setattr(config_settings, "get", lambda: configured)
+
+    assert live.obstacle(KALSHI._replace(is_recorded=is_recorded), configured).startswith(why)
+
+
+def test_the_stage_of_an_exchange_that_is_not_recorded_is_off(tick, conn):
+    asked = tick(live.live_kalshi_keeper)
+
+    assert asked.run_requests == []
+    stage = conn.execute("select detail ->> 'off' from stage_clocks where stage = 'ingestion_kalshi'").fetchone()
+    assert stage == (asked.skip_message,)

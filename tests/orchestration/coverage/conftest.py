@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from orchestration.coverage import tape
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.markets import catalogue
 from sql import database
 from upstream.polymarket.gamma.client import Gamma
@@ -39,7 +39,7 @@ def sandbox():
 
 @pytest.fixture
 def exchange(sandbox):
-    made = ExchangeClient(sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated")
+    made = PolymarketClient(sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated")
     yield made
     made.close()
 

@@ -14,7 +14,7 @@ from config.settings import Settings
 from orchestration.assets import backfill as defs
 from orchestration.coverage import backfill
 from orchestration.feeds.keeper import Run
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.markets import catalogue
 from orchestration.markets.discovery import Discovery
 from orchestration.settlement.ranges import Ranges
@@ -51,7 +51,7 @@ class Installation:
         self.conn, self.url, self.sandbox = conn, url, sandbox
         self.looked = []
         self.reported = []
-        self.exchange = ExchangeClient(
+        self.exchange = PolymarketClient(
             sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated"
         )
         self.rpc = Rpc([sandbox.rpc_url])

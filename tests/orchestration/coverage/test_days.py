@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from orchestration.coverage import days, filling, judging, tape
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from sql import database
 from sql.queries import coverage as queries
 from tests import stream_rows
@@ -164,7 +164,7 @@ def test_a_list_that_does_not_end_is_read_in_halves(db, exchange, monkeypatch, t
         asked.append(to_ms - from_ms)
         if to_ms - from_ms > 60_000:
             raise tape.Incomplete("a page that came before")
-        return ExchangeClient.listed(exchange, markets, from_ms, to_ms)
+        return PolymarketClient.listed(exchange, markets, from_ms, to_ms)
 
     monkeypatch.setattr(exchange, "listed", listed)
     list(tape.TradeReconciler(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Reconciliation()))
@@ -192,7 +192,7 @@ def test_what_was_found_before_the_exchange_failed_is_named_all_the_same(db, exc
     def listed(markets, from_ms, to_ms):
         if held():
             raise UpstreamError("away")
-        return ExchangeClient.listed(exchange, markets, from_ms, to_ms)
+        return PolymarketClient.listed(exchange, markets, from_ms, to_ms)
 
     with monkeypatch.context() as failing:
         failing.setattr(exchange, "listed", listed)

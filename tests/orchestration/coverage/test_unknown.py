@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from orchestration.coverage import days, filling
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.gaps.from_data_api import GapFiller
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
@@ -42,7 +42,7 @@ def market_removed(db, traded):
 @pytest.fixture
 def removed_from_exchange(monkeypatch):
     """Delete it from the exchange's catalogue, too."""
-    monkeypatch.setattr(ExchangeClient, "markets", lambda *_: ([], []))
+    monkeypatch.setattr(PolymarketClient, "markets", lambda *_: ([], []))
     return monkeypatch.undo
 
 

@@ -4,11 +4,14 @@ import itertools
 import time
 
 from orchestration.ingest.clock import ExchangeClock
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.storage.rows import Token, TradeRow, value_usd
 from upstream.polymarket.market_channel.socket import Book, LastTrade, LevelChange
 
 NOW = int(time.time() * 1000) // 1000 * 1000
+UNREACHABLE = PolymarketClient("", "", "ws://127.0.0.1:9/", "")  # nothing listens there
+NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost", "on_missed"), lambda *_: 0)
 _numbers = itertools.count(1)
 
 

@@ -20,7 +20,7 @@ from orchestration.ingest.sockets.pulse import Pulse
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from tests import stream_rows
-from tests.orchestration.ingest.builders import NOW, save, token
+from tests.orchestration.ingest.builders import NOW, UNREACHABLE, save, token
 from upstream.polymarket.market_channel import outgoing
 from upstream.polymarket.market_channel.socket import parse
 from upstream.transport.micro import ONE, text
@@ -145,7 +145,7 @@ class Run:
         )
         self.normalizer.defers = defers
         self.backlog, self.losses, self.socket = Backlog(capacity), Losses(run_id), Socket()
-        self.filler = GapFiller(url, "polymarket", run_id, None)
+        self.filler = GapFiller(url, "polymarket", run_id, UNREACHABLE)
         subscriptions = SimpleNamespace(of_token=_Always(self.socket))
         self.standby_filler = StandbyGapFiller(self.normalizer, subscriptions, self.backlog, self.filler, in_thread)
         self.leader = LeaderConnection(url, "polymarket")

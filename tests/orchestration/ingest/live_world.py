@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.feed import LiveFeed
 from orchestration.markets import catalogue
 from sql import database
@@ -49,6 +49,8 @@ def disable_listings(monkeypatch):
 class World:
     """A sandbox, a database with its markets, and feeds between them; closed when its block ends."""
 
+    family = "polymarket"
+
     def __init__(self, sandbox, url, log):
         self.sandbox, self.url, self.log = sandbox, url, log
         self.feeds = []
@@ -67,7 +69,18 @@ class World:
 
     def exchange(self):
         box = self.sandbox
-        return ExchangeClient(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
+        return PolymarketClient(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
+
+    def environment(self):
+        """Return the settings of a process that follows this exchange."""
+        box = self.sandbox
+        return {
+            "PRESAGE_GAMMA_URL": box.gamma_url,
+            "PRESAGE_CLOB_URL": box.clob_url,
+            "PRESAGE_CLOB_SOCKET_URL": box.socket_url,
+            "PRESAGE_DATA_API_URL": box.data_api_url,
+            "PRESAGE_SOURCE": box.source.source,
+        }
 
     def discover(self):
         with Client() as client:
@@ -223,6 +236,7 @@ class ThreadFeed:
             world.url,
             world.exchange(),
             run_id=self.run_id,
+            feed=world.family,
             shard=shard,
             window_s=window_s,
             settle_s=settle_s,
@@ -258,22 +272,18 @@ class ProcessFeed:
         if clock_ahead_s is not None:
             program = ["tests.orchestration.ingest.skewed_clock", str(clock_ahead_s)]
         self.run_id = f"process-{uuid.uuid4().hex[:8]}"
-        exchange = world.exchange()
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", *program, "--run-id", self.run_id, "--window", str(window_s)),
                 *("--observe", "1", "--settle", "1", "--shard", f"{shard.number}/{shard.of}"),
+                *("--exchange", world.family),
             ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             env={
                 **os.environ,
                 "DATABASE_URL": login_url(world.url, PIPELINE),
-                "PRESAGE_GAMMA_URL": exchange.gamma_url,
-                "PRESAGE_CLOB_URL": exchange.clob_url,
-                "PRESAGE_CLOB_SOCKET_URL": exchange.socket_url,
-                "PRESAGE_DATA_API_URL": exchange.data_api_url,
-                "PRESAGE_SOURCE": exchange.source,
+                **world.environment(),
                 "PRESAGE_LIVE_FLUSH_MS": "50",
                 **{f"PRESAGE_{name.upper()}": str(value) for name, value in settings.items()},
             },

@@ -18,7 +18,7 @@ from orchestration.ingest.loop import DEFERRING_GATHER_S, OPENING_GATHER_S
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.rows import WriteBatch
-from tests.orchestration.ingest.builders import NOW, make_normalizer, token, trade, trades
+from tests.orchestration.ingest.builders import NOW, UNREACHABLE, make_normalizer, token, trade, trades
 from tests.orchestration.ingest.deferral_histories import ENOUGH, Market, Run, Socket, array
 from tests.orchestration.ingest.test_session import make_session
 from upstream.polymarket.market_channel import outgoing
@@ -404,7 +404,7 @@ def test_a_fault_while_frames_are_parsed_leaves_clock_and_batch_as_they_were(mon
 
 
 def test_a_frame_that_cannot_be_kept_is_refused(monkeypatch):
-    receiver = Receiver(Settings(_env_file=None, live_standby_defers=True), "ws://127.0.0.1:9/", None, run_id="me")
+    receiver = Receiver(Settings(_env_file=None, live_standby_defers=True), UNREACHABLE, None, run_id="me")
     monkeypatch.setattr(receiver.normalizer, "_may_keep", lambda _: 1 / 0)
     market = Market(1, random.Random(1))
     for each in market.tokens:
@@ -419,7 +419,7 @@ def test_a_frame_that_cannot_be_kept_is_refused(monkeypatch):
 @pytest.mark.parametrize("defers", [False, True])
 def test_only_a_run_that_is_configured_to_may_keep_frames(defers):
     settings = Settings(_env_file=None, live_standby_defers=defers)
-    receiver = Receiver(settings, "ws://127.0.0.1:9/", None, run_id="me")
+    receiver = Receiver(settings, UNREACHABLE, None, run_id="me")
 
     assert not receiver.normalizer.defers, "not before it is known to be a standby"
     assert isinstance(receiver.normalizer, DeferringNormalizer) is defers

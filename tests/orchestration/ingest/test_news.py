@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from config.settings import Settings
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.news import MarketNews
 from orchestration.ingest.receiver import Receiver
+from tests.orchestration.ingest.builders import UNREACHABLE
 from upstream.polymarket.market_channel.socket import NewMarket
 
 RECEIVED_AT = 1000.0
@@ -21,7 +22,7 @@ def announced(market="0x01"):
 
 def test_news_that_every_socket_brings_counts_once():
     async def heard():
-        receiver = Receiver(Settings(_env_file=None), "ws://127.0.0.1:9/", None, run_id="me")
+        receiver = Receiver(Settings(_env_file=None), UNREACHABLE, None, run_id="me")
         followed = []
         receiver.subscriptions.anticipate = lambda markets: followed.extend(each.market for each in markets)
         for market in ("0x01", "0x02"):
@@ -32,7 +33,7 @@ def test_news_that_every_socket_brings_counts_once():
     assert asyncio.run(heard()) == (["0x01", "0x02"], ["0x01", "0x02"], [])
 
 
-class Catalogue(ExchangeClient):
+class Catalogue(PolymarketClient):
     """An exchange client that records requests and returns nothing."""
 
     requested: list[str]

@@ -1,8 +1,9 @@
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token, trade
 from upstream.polymarket.data_api.trades import DataApiTrade as Listed
 from upstream.polymarket.market_channel.socket import BestBidAsk, TickSize, Unknown, parse
@@ -151,7 +152,7 @@ def test_a_hash_that_was_only_assigned_names_the_trade_and_is_stored_as_none(nor
 
     second = datetime.fromtimestamp(NOW // 1000, UTC)
     listed = Listed(YES.token_id, YES.market_id, second, 1, 410_000, 1_000_000, assigned, "0x" + "5d" * 20)
-    (filled,) = ExchangeClient("", "", "", "").rows({YES.token_id: YES}, [listed])
+    (filled,) = PolymarketClient("", "", "", "").rows({YES.token_id: YES}, [listed])
     assert row.tx_hash is filled.tx_hash is None
     assert row.trade_id == filled.trade_id  # though the two sources give it different times
 
@@ -330,3 +331,44 @@ def test_a_message_from_the_future_does_not_advance_a_sockets_newest_instant(ear
     now[0] += 0.5
     normalizer.cut_batch()
     assert normalizer.apply([change(NO, 1, 390_000, 6, ts_ms=int(now[0] * 1000) - 80)]) <= int(now[0] * 1000)
+
+
+@pytest.fixture
+def numbered(normalizer):
+    normalizer.sequenced = True
+    return normalizer
+
+
+def test_a_numbered_change_applies_to_the_snapshot_before_it_whatever_its_time(numbered):
+    numbered.apply([book(YES, BIDS, ASKS, NOW + 50)])
+    numbered.apply([change(YES, 1, 410_000, 3_000_000, ts_ms=NOW + 40)])
+    batch = numbered.cut_batch()
+
+    (row,) = batch.changes
+    (snapshot,) = batch.snapshots
+    assert (row.ts_ms, row.published) == (NOW + 40, True)
+    assert row.seq > snapshot.seq
+    assert numbered.states[YES.token_id].book.best_bid == 410_000
+    assert {instant for _, instant in batch.quotes} == {NOW + 50}
+
+
+def test_a_numbered_snapshot_stands_after_the_change_before_it(numbered):
+    numbered.apply([change(YES, 1, 390_000, 9_000_000, ts_ms=NOW + 80)])
+    numbered.apply([book(YES, BIDS[:1], ASKS, NOW + 60)])
+    batch = numbered.cut_batch()
+
+    assert batch.snapshots[0].ts_ms == NOW + 80
+    assert batch.snapshots[0].seq > batch.changes[0].seq
+    assert numbered.states[YES.token_id].book.bids == dict(BIDS[:1])
+    assert YES.token_id not in numbered.unsynced
+
+
+def test_a_trade_with_an_id_keeps_it_and_a_block_trade_is_not_the_last_price(normalizer):
+    one = msgspec.structs.replace(trade(YES, 400_000, ts_ms=NOW + 1), trade_id=77)
+    block = msgspec.structs.replace(trade(YES, 900_000, ts_ms=NOW + 2), trade_id=78, is_block=True)
+    normalizer.apply([one])
+    normalizer.apply([one, block])
+    batch = normalizer.cut_batch()
+
+    assert [row.trade_id for row in batch.trades] == [77, 78]
+    assert batch.prices[YES.token_id].last == 400_000

@@ -4,15 +4,13 @@ import pytest
 
 from orchestration.ingest import resync
 from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS
+from orchestration.ingest.exchanges.base import Missed
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
 from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.sockets.subscriptions import Subscriptions
-from tests.orchestration.ingest.builders import NOW, book, token, trade
-
-UNREACHABLE = "ws://127.0.0.1:9/"
-NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
+from tests.orchestration.ingest.builders import NO_CALLBACKS, NOW, UNREACHABLE, book, token, trade
 
 
 class SocketWorld:
@@ -22,7 +20,7 @@ class SocketWorld:
         self.normalizer, self.losses = Normalizer(), Losses("me")
         subscriptions = Subscriptions(UNREACHABLE, self.normalizer, 4, **NO_CALLBACKS)
         self.resync = BookResync(self.normalizer, subscriptions, self.losses, fetch=None, silence_s=3.0)
-        self.socket = SocketListener(UNREACHABLE, 1, asyncio.Semaphore(), **NO_CALLBACKS)
+        self.socket = SocketListener(UNREACHABLE, 1, asyncio.Semaphore(), **NO_CALLBACKS, now_ms=None)
         self.normalizer.follow(token(99))
 
     def follow(self, *tokens):
@@ -138,9 +136,7 @@ def test_an_announced_market_whose_socket_is_lost_before_the_catalogue_knows_it_
 
 def test_a_loss_ends_no_earlier_than_the_book_it_ends_with():
     normalizer, losses, of = Normalizer(), Losses("me"), token(7, 0)
-    subscriptions = Subscriptions(
-        UNREACHABLE, normalizer, 4, on_messages=lambda *_: 0, on_opened=lambda _: None, on_lost=lambda *_: None
-    )
+    subscriptions = Subscriptions(UNREACHABLE, normalizer, 4, **NO_CALLBACKS)
     made = BookResync(normalizer, subscriptions, losses, fetch=None, silence_s=3.0)
     normalizer.follow(of)
     loss = losses.add(Loss.of("closed", [of], NOW))
@@ -163,9 +159,7 @@ def test_a_socket_refused_from_the_beginning_is_disconnected_and_its_run_not_rea
             UNREACHABLE,
             normalizer,
             4,
-            on_messages=lambda *_: 0,
-            on_opened=lambda _: None,
-            on_lost=lambda *_: refused.set(),
+            **NO_CALLBACKS | {"on_lost": lambda *_: refused.set()},
         )
         made = BookResync(normalizer, subscriptions, losses, no_books, silence_s=3.0)
         of = token(7, 0)
@@ -180,3 +174,75 @@ def test_a_socket_refused_from_the_beginning_is_disconnected_and_its_run_not_rea
 
     assert disconnected_s > 0
     assert ready_since is None
+
+
+def numbered_world():
+    """Return a world whose messages are numbered, and what its socket was asked for."""
+    world, asked = SocketWorld(), []
+    world.normalizer.sequenced = True
+    world.resync._subscriptions.of_token = {token(key).token_id: world.socket for key in (1, 2)}
+    world.socket.greeted = True
+    world.socket.request_books = lambda token_ids: asked.append(list(token_ids))
+    return world, asked
+
+
+def test_books_that_a_connection_has_missed_changes_of_are_a_loss_until_they_come_anew():
+    world, _ = numbered_world()
+    first, other = token(1), token(2)
+    world.follow(first, other)
+    world.sync(first, other)
+    world.resync.missed(Missed("sequence", [first.token_id, "not followed"], NOW - 100, ("books",), books=True))
+    (loss,) = world.losses.open()
+    assert (loss.cause, loss.from_ms, loss.kinds, loss.token_ids) == (
+        "sequence", NOW - 100, ("books",), {first.token_id}
+    )  # fmt: skip
+    assert world.normalizer.states[first.token_id].complete_since_ms is None
+    assert world.normalizer.states[other.token_id].book.state == "verified"
+
+    world.sync(first, ts_ms=NOW + 5)
+    assert world.losses.open() == []
+
+
+def test_trades_that_a_connection_has_missed_are_a_loss_that_is_over():
+    world, _ = numbered_world()
+    of = token(1)
+    world.follow(of)
+    world.sync(of)
+    state = world.normalizer.states[of.token_id]
+    state.complete_since_ms = 1
+    world.resync.missed(Missed("sequence", [of.token_id], NOW - 100, ("trades",), books=False))
+
+    (loss,) = world.losses.all
+    assert (loss.kinds, loss.from_ms) == (("trades",), NOW - 100)
+    assert loss.to_ms >= NOW - 100
+    assert state.book.state == "verified"
+    assert state.complete_since_ms > 1, "it cannot fill the same gap of another run"
+
+
+def test_what_was_missed_of_markets_that_are_not_followed_is_no_loss():
+    world, _ = numbered_world()
+    world.resync.missed(Missed("sequence", ["1"], NOW, ("books",), books=True))
+
+    assert world.losses.all == []
+
+
+def test_a_book_that_does_not_come_is_asked_for_and_nothing_waits_for_it_but_a_gap_says_so(monkeypatch):
+    monkeypatch.setattr(resync, "REQUEST_S", 0.0)
+    world, asked = numbered_world()
+    of = token(1)
+    world.follow(of)
+    for _ in range(NO_BOOK_ATTEMPTS):
+        world.update()
+    assert asked == [[of.token_id]] * NO_BOOK_ATTEMPTS
+    assert world.losses.all == []
+
+    world.update()
+    world.update()
+    gaps = [(loss.cause, loss.token_ids, loss.to_ms) for loss in world.losses.all]
+    assert [(cause, tokens) for cause, tokens, _ in gaps] == [(resync.NO_BOOK, {of.token_id})] * 2
+    assert world.losses.all[0].to_ms == world.losses.all[1].from_ms, "without a hole"
+
+    world.sync(of)
+    world.update()
+    assert len(world.losses.all) == 2
+    assert world.losses.open() == []

@@ -7,13 +7,13 @@ import pytest
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.clock import MAX_SECONDS
-from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.progress import Turn
 from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, FIGURES_S, LiveSession
 from orchestration.ingest.sockets.listener import SocketListener
+from tests.orchestration.ingest.builders import NO_CALLBACKS, UNREACHABLE
 
 NOWHERE = "http://127.0.0.1:9"
-NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
 
 
 def make_session(**settings):
@@ -21,7 +21,7 @@ def make_session(**settings):
     return LiveSession(
         Settings(_env_file=None, **settings),
         "postgresql://127.0.0.1:9/none",
-        ExchangeClient(NOWHERE, NOWHERE, "ws://127.0.0.1:9/", NOWHERE),
+        PolymarketClient(NOWHERE, NOWHERE, "ws://127.0.0.1:9/", NOWHERE),
         run_id="me",
         family="polymarket",
         shard=WHOLE,
@@ -44,7 +44,7 @@ async def filled(*, unwritten_ms=0, all_lag_ms=0, committed_ago_ms=0, silent_s=0
         calls.append((call.__name__, *arguments))
 
     exchange = session.receiver.normalizer.exchange
-    listener = SocketListener(NOWHERE, 1, asyncio.Semaphore(), **NO_CALLBACKS)
+    listener = SocketListener(UNREACHABLE, 1, asyncio.Semaphore(), **NO_CALLBACKS, now_ms=None)
     for late_ms in (0, *[all_lag_ms] * MAX_SECONDS):
         exchange.observe(0, late_ms)
         exchange.update(exchange._settled_ms + 1_000)

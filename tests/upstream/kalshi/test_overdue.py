@@ -7,7 +7,7 @@ from websockets.exceptions import ConnectionClosed
 from tests.upstream.kalshi import samples
 from tests.upstream.kalshi.conversations import acknowledge, books, collect, commands, exchange, of, place
 from tests.upstream.kalshi.samples import DELTA, SNAPSHOT, TICKER, frame
-from upstream.kalshi.socket import feed as feed_module
+from upstream.kalshi.socket import conversation as conversation_module
 from upstream.kalshi.socket.events import (
     BookAnchored,
     BookChange,
@@ -28,7 +28,7 @@ class SetClock:
 
 @pytest.fixture
 def set_clock(monkeypatch):
-    monkeypatch.setattr(feed_module, "TICK_S", 0.02)
+    monkeypatch.setattr(conversation_module, "TICK_S", 0.02)
     return SetClock()
 
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from upstream.kalshi.socket.connection import URL, KalshiSocket
+from upstream.kalshi.socket.conversation import Conversation
 from upstream.kalshi.socket.events import Connected, Disconnected, FeedEvent
 from upstream.kalshi.socket.session import KalshiSession
 from upstream.kalshi.socket.subscriptions import BOOKS, LIFECYCLE, TRADES
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from upstream.kalshi.book import KalshiBook
     from upstream.kalshi.signing import Signer
 
-TICK_S = 1.0
-"""Seconds between two looks at what is overdue."""
 LASTING_S = 60.0
 """Seconds that a connection has to last for the next one to be tried as soon as a first."""
 
@@ -61,22 +60,14 @@ class KalshiFeed:
         self._clock = clock
         self._sleep = sleep
         self._uniform = uniform
-        self._session: KalshiSession | None = None
-        self._socket: KalshiSocket | None = None
-        self._sending = asyncio.Lock()
-        self._held_s = 0.0
-        self._yielded_at = clock()
+        self._conversation: Conversation | None = None
         self._events = self._run()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> tuple[float, list[FeedEvent]]:
-        self._held_s += self._clock() - self._yielded_at
-        try:
-            return await anext(self._events)
-        finally:
-            self._yielded_at = self._clock()
+        return await anext(self._events)
 
     async def close(self) -> None:
         """Close the connection, between two events; nothing more is yielded."""
@@ -95,19 +86,14 @@ class KalshiFeed:
 
     def book(self, ticker: str) -> KalshiBook | None:
         """Return a market's book as of the last events; None while it is not valid."""
-        book = self._session.books.get(ticker) if self._session is not None else None
+        conversation = self._conversation
+        book = conversation.session.books.get(ticker) if conversation is not None else None
         return None if book is None else book.whole(ticker)
 
     async def _wants_changed(self) -> None:
-        if self._session is not None and self._socket is not None:
-            self._session.subscriptions.wanted = dict(self._tickers)
-            self._session.begin(self._listened_s())
+        if self._conversation is not None:
             with contextlib.suppress(SocketLost):  # whoever iterates is told
-                await self._flush(self._session, self._socket)
-
-    def _listened_s(self) -> float:
-        """Return the time without that in which the caller was busy: answers may have been queued meanwhile."""
-        return self._clock() - self._held_s
+                await self._conversation.want(self._tickers)
 
     async def _run(self) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
         waits = backoff(uniform=self._uniform)
@@ -124,44 +110,18 @@ class KalshiFeed:
                     clock=self._clock,
                 ) as socket:
                     session = KalshiSession(self._tickers, self._channels, self._everywhere)
-                    self._session, self._socket = session, socket
+                    self._conversation = Conversation(socket, session, self._clock)
                     yield self._clock(), [Connected(self.connections)]
-                    async for received, events in self._listen(session, socket):
-                        yield received, events
+                    async for received, events in self._conversation.events():
+                        if events:
+                            yield received, events
             except SocketLost as lost:
                 reason = lost.reason
             finally:
-                self._session = self._socket = None
+                self._conversation = None
             valid = [] if session is None else [*session.books]
             gaps = [] if session is None else session.lose_all(reason)
             yield self._clock(), [Disconnected(self.connections, reason, valid, gaps)]
             if self._clock() - began >= LASTING_S:
                 waits = backoff(uniform=self._uniform)
             await self._sleep(next(waits))
-
-    async def _listen(
-        self, session: KalshiSession, socket: KalshiSocket
-    ) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
-        """Yield one connection's events, and send what has to be sent."""
-        looked = self._listened_s()
-        session.begin(looked)
-        while True:
-            await self._flush(session, socket)
-            try:
-                async with asyncio.timeout(TICK_S):
-                    received, frame = await socket.receive()
-                now = received - self._held_s
-                events = session.apply(frame, now)
-            except TimeoutError:
-                received, now, events = self._clock(), self._listened_s(), []
-            if events:
-                yield received, events
-            if now - looked >= TICK_S:
-                looked = now
-                if due := session.tick(now):
-                    yield received, due
-
-    async def _flush(self, session: KalshiSession, socket: KalshiSocket) -> None:
-        async with self._sending:  # a market deleted and added again has to be so in this order
-            for command in session.commands():
-                await socket.command(command)

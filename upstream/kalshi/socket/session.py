@@ -82,6 +82,16 @@ class KalshiSession:
         self.begin(now)
         return self._request_snapshots(now)
 
+    def request(self, tickers: Iterable[str], now: float) -> None:
+        """Drop these markets' books, and ask for them anew at the next tick."""
+        wanted = set(tickers)
+        for subscription in self.subscriptions.by_sid.values():
+            if subscription.channel == BOOKS:
+                again = [ticker for ticker in subscription.tickers or () if ticker in wanted]
+                subscription.unanchor(again, now)
+                for ticker in again:
+                    self.books.pop(ticker, None)
+
     def lose_all(self, reason: str) -> list[SequenceGap]:
         """Return a gap for each subscription: the connection is lost, and with it all books."""
         events: list[FeedEvent] = []

@@ -158,6 +158,20 @@ class SessionSubscriptions:
         self.begin(now)
         return True
 
+    def has(self, channel: str, ticker: str) -> bool:
+        """Return whether the exchange has confirmed that it sends a market's messages of a channel."""
+        return any(
+            subscription.channel == channel
+            and ticker in (subscription.tickers or ())
+            and not any(
+                pending.sid == subscription.sid
+                and pending.action == "add_markets"
+                and ticker in (pending.tickers or ())
+                for pending in self.pending.values()
+            )
+            for subscription in self.by_sid.values()
+        )
+
     def confirm(self, command_id: int, tickers: list[str] | None) -> list[str]:
         """Take note of an update; return markets that were to be added, and are not among those it lists."""
         pending = self.pending.pop(command_id, None)

@@ -41,6 +41,10 @@ class LastTrade(msgspec.Struct, frozen=True, gc=False):
     tx_hash: str | None = None
     """0x and 64 lower-case hex digits; None before 2026."""
     fee_rate_bps: int | None = None
+    trade_id: int | None = None
+    """64 bits of its id, where the exchange gives trades ids; otherwise None."""
+    is_block: bool = False
+    """Whether it was agreed upon beside the order book: no part of the last price."""
 
 
 class TickSize(msgspec.Struct, frozen=True, gc=False):

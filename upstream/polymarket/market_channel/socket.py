@@ -115,6 +115,9 @@ class MarketSocket(FeedSocket):
             self.assets = [asset for asset in self.assets if asset not in gone]
             await self._operate("unsubscribe", fewer)
 
+    def request_books(self, assets: Iterable[str]) -> None:
+        """Do nothing: the channel sends books by itself, and REST has them."""
+
     async def _operate(self, operation: str, assets: list[str]) -> None:
         await self._send({"operation": operation, "assets_ids": assets, "custom_feature_enabled": True})
 

@@ -21,6 +21,9 @@ def markets(conn):
     return [add_market(conn, market_id=f"0x{number:064x}") for number in (2, 3)]
 
 
+OF = {"name": "followed"}
+
+
 def gap(conn, market=None, shard=WHOLE, kind="trades", **columns):
     of = {} if shard == WHOLE else shard.columns()
     key = market["market_key"] if market else None
@@ -57,7 +60,9 @@ def test_a_gap_of_a_shard_concerns_its_markets_and_no_others(conn, markets):
 
 
 def fills(conn, shard, settled_ms=None):
-    rows = queries.trade_gaps_to_fill(conn, settle_s=1.0, settled_ms=settled_ms, **shard.columns())
+    rows = queries.trade_gaps_to_fill(
+        conn, settle_s=1.0, settled_ms=settled_ms, exchange="polymarket", **shard.columns()
+    )
     return {row[0] for row in rows}
 
 
@@ -76,6 +81,10 @@ def test_each_gap_is_filled_by_exactly_one_shard(conn, markets):
     assert fills(conn, Shard(2, 2)) == second | {finer}, "all of its markets are in this one"
 
 
+def close_abandoned(conn, shard, **ends):
+    queries.close_abandoned_gaps(conn, exchange="polymarket", **ends, **shard.columns())
+
+
 def test_no_shard_closes_what_another_may_still_miss(conn, markets):
     mine, theirs = (gap(conn, shard=shard, to_ts=None) for shard in Shard.all(2))
     former = gap(conn, to_ts=None)
@@ -85,11 +94,11 @@ def test_no_shard_closes_what_another_may_still_miss(conn, markets):
     def still_open():
         return {row[0] for row in conn.execute("select gap_id from coverage_gaps where to_ts is null")}
 
-    queries.close_abandoned_gaps(conn, to_ms=later_ms, settled_ms=None, **Shard(1, 2).columns())
+    close_abandoned(conn, Shard(1, 2), to_ms=later_ms, settled_ms=None)
     assert still_open() == {theirs, former, named[1]}
-    queries.close_abandoned_gaps(conn, to_ms=later_ms, settled_ms=later_ms - 1_000, **Shard(1, 2).columns())
+    close_abandoned(conn, Shard(1, 2), to_ms=later_ms, settled_ms=later_ms - 1_000)
     assert still_open() == {theirs, named[1]}
-    queries.close_abandoned_gaps(conn, to_ms=later_ms, settled_ms=None, **Shard(2, 2).columns())
+    close_abandoned(conn, Shard(2, 2), to_ms=later_ms, settled_ms=None)
     assert still_open() == set()
     ends = dict(conn.execute("select gap_id, as_ms(to_ts) from coverage_gaps").fetchall())
     assert (ends[mine], ends[former]) == (later_ms, later_ms - 1_000)
@@ -99,7 +108,8 @@ def test_a_trade_that_lies_in_another_shards_gap_was_missing_in_no_known_gap(con
     gap(conn, shard=Shard(2, 2))
     instant = BEGAN + dt.timedelta(seconds=30)
     keys = [market["market_key"] for market in markets]
-    coverage.note_missed(conn, market_keys=keys, instants=[instant] * 2, cause="missed", filled_by="x")
+    named = {"exchange": "polymarket", "cause": "missed", "filled_by": "x"}
+    coverage.note_missed(conn, market_keys=keys, instants=[instant] * 2, **named)
 
     noted = conn.execute("select market_key from coverage_gaps where cause = 'missed'").fetchall()
     assert noted == [(keys[0],)]
@@ -107,24 +117,24 @@ def test_a_trade_that_lies_in_another_shards_gap_was_missing_in_no_known_gap(con
 
 def test_which_starts_were_seen_is_known_for_each_shard_and_the_least_for_another_number(conn):
     def seen(shard):
-        return queries.starts_seen(conn, **shard.columns())[:2]
+        return queries.starts_seen(conn, **OF, discovery="discovery", **shard.columns())[:2]
 
     one, two = Shard.all(2)
     assert seen(WHOLE) == (None, None)
-    queries.note_seen(conn, market_key=10, change_id=5, **WHOLE.columns())
+    queries.note_seen(conn, **OF, market_key=10, change_id=5, **WHOLE.columns())
     assert seen(WHOLE) == seen(one) == seen(two) == (10, 5)
-    queries.note_seen(conn, market_key=12, change_id=6, **one.columns())
+    queries.note_seen(conn, **OF, market_key=12, change_id=6, **one.columns())
     assert (seen(one), seen(two), seen(WHOLE)) == ((12, 6), (10, 5), (10, 5))
-    queries.note_seen(conn, market_key=11, change_id=8, **two.columns())
+    queries.note_seen(conn, **OF, market_key=11, change_id=8, **two.columns())
     assert (seen(one), seen(two), seen(WHOLE), seen(Shard(3, 3))) == ((12, 6), (11, 8), (11, 6), (11, 6))
 
 
 def test_a_start_noted_before_shards_were_known_counts_for_all(conn):
     conn.execute("""insert into settings (name, value) values ('followed', '{"market_key": 7, "change_id": 3}')""")
 
-    assert queries.starts_seen(conn, **WHOLE.columns())[:2] == (7, 3)
-    queries.note_seen(conn, market_key=9, change_id=4, **Shard(1, 2).columns())
-    assert queries.starts_seen(conn, **Shard(2, 2).columns())[:2] == (7, 3)
+    assert queries.starts_seen(conn, **OF, discovery="discovery", **WHOLE.columns())[:2] == (7, 3)
+    queries.note_seen(conn, **OF, market_key=9, change_id=4, **Shard(1, 2).columns())
+    assert queries.starts_seen(conn, **OF, discovery="discovery", **Shard(2, 2).columns())[:2] == (7, 3)
 
 
 def test_recording_began_when_each_shard_had_received_something(conn):

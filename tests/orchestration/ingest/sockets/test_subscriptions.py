@@ -13,6 +13,7 @@ from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Catalogue, Subscriptions
 from sql.queries import feed as queries
 from tests.factories import add_market, add_trades, insert
+from tests.orchestration.ingest.builders import NO_CALLBACKS, UNREACHABLE
 from upstream.polymarket.market_channel.socket import NewMarket
 
 
@@ -27,14 +28,7 @@ def subscriptions():
     made = None
 
     async def make():
-        return Subscriptions(
-            "ws://127.0.0.1:9/",
-            Normalizer(),
-            4,
-            on_messages=lambda *_: 0,
-            on_opened=lambda _: None,
-            on_lost=lambda *_: None,
-        )
+        return Subscriptions(UNREACHABLE, Normalizer(), 4, **NO_CALLBACKS | {"on_lost": lambda *_: None})
 
     made = loop.run_until_complete(make())
 

@@ -1,11 +1,13 @@
-"""Client for the exchange's HTTP APIs as the feed uses them: blocking calls, for threads."""
+"""Polymarket: its HTTP APIs, and the market channel."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from config.exchanges import POLYMARKET
+from orchestration.ingest.exchanges.base import ExchangeClient
 from orchestration.ingest.plausible import MAX_PRICE, MAX_SIZE
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import Refusal, Token, TradeRow, value_usd
@@ -13,26 +15,46 @@ from upstream.polymarket import identity
 from upstream.polymarket.clob.client import Clob
 from upstream.polymarket.data_api.client import DataApi
 from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.market_channel.socket import MarketSocket
 from upstream.transport.http import Client
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from orchestration.ingest.exchanges.base import Connection, Keep, Missed
     from upstream.polymarket.book import Book
-    from upstream.polymarket.data_api.client import DataApiTrade as Listed
-    from upstream.transport.errors import RefusedObject
+    from upstream.polymarket.data_api.client import DataApiTrade
 
 
-@dataclass
-class ExchangeClient:
-    """Addresses of the exchange, and the source name its data is stored under."""
+class PolymarketClient(ExchangeClient):
+    """Client by the addresses of Polymarket's APIs."""
 
-    gamma_url: str
-    clob_url: str
-    socket_url: str
-    data_api_url: str
-    source: str = "exchange"
+    exchange = POLYMARKET
 
-    def __post_init__(self) -> None:
-        self.refusals: list[Refusal] = []
+    def __init__(
+        self, gamma_url: str, clob_url: str, socket_url: str, data_api_url: str, source: str = "exchange"
+    ) -> None:
+        super().__init__()
+        self.gamma_url, self.clob_url, self.data_api_url = gamma_url, clob_url, data_api_url
+        self._socket_url = socket_url
+        self.source = source
+
+    @property
+    def socket_url(self) -> str:
+        """Address of the market channel."""
+        return self._socket_url
+
+    def connect(
+        self,
+        assets: Iterable[str],
+        *,
+        number: int,  # noqa: ARG002 (its connections are alike)
+        keep: Keep | None,
+        on_missed: Callable[[Missed], None],  # noqa: ARG002 (its messages are not numbered)
+        now_ms: Callable[[], int],  # noqa: ARG002 (its messages have times)
+    ) -> Connection:
+        """Return a connection to the market channel that is not open yet."""
+        return MarketSocket(self._socket_url, assets, keep=keep)
 
     @cached_property
     def _client(self) -> Client:
@@ -50,7 +72,7 @@ class ExchangeClient:
     def _data_api(self) -> DataApi:
         return DataApi(self._client, self.data_api_url, on_refused=self._refuse)
 
-    def books(self, token_ids: Iterable[str]) -> "list[Book]":
+    def books(self, token_ids: Iterable[str]) -> list[Book]:
         """Fetch books; tokens without a book are absent."""
         return self._clob.books(token_ids)
 
@@ -60,14 +82,14 @@ class ExchangeClient:
         events = [event for market in markets if (event := market.event_row())]
         return [market.row(self.source) for market in markets], events
 
-    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> "list[Listed]":
+    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[DataApiTrade]:
         """List settled trades of some markets (none: all) between two instants, newest first.
 
         Their timestamps are whole seconds, so the first and last second are fetched whole.
         """
         return list(self._data_api.trades(markets, _second(from_ms), _second(to_ms + 999)))
 
-    def rows(self, tokens: dict[str, Token], listed: "Sequence[Listed]") -> list[TradeRow]:
+    def rows(self, tokens: dict[str, Token], listed: Sequence[DataApiTrade]) -> list[TradeRow]:
         """Convert listed trades of some tokens to rows, oldest first."""
         rows: list[TradeRow] = []
         for nth, trade in enumerate(reversed(listed)):
@@ -84,18 +106,10 @@ class ExchangeClient:
             rows.append(TradeRow(token, ts_ms, trade_id, ids.seq(ts_ms, nth), trade.side, price, size, value, tx_hash))
         return rows
 
-    def take_refusals(self) -> list[Refusal]:
-        """Return and clear the refusals collected since the last call."""
-        refusals, self.refusals = self.refusals, []
-        return refusals
-
     def close(self) -> None:
         """Close the connections."""
         if "_client" in self.__dict__:
             self._client.close()
-
-    def _refuse(self, refused: "RefusedObject") -> None:
-        self.refusals.append(Refusal(refused.source, refused.reason, refused.payload))
 
 
 def _second(ms: int) -> datetime:

@@ -1,0 +1,24 @@
+"""A live feed of a second exchange: coverage gaps say of which exchange they are, and its ingestion has a clock."""
+
+from pathlib import Path
+
+from alembic import op
+
+from sql import timescale
+
+revision, down_revision = "0028", "0027"
+
+FOLDER = Path(__file__).with_suffix("")
+
+
+def upgrade() -> None:
+    _run("up")
+
+
+def downgrade() -> None:
+    _run("down")
+
+
+def _run(name: str) -> None:
+    for statement in timescale.statements(FOLDER / f"{name}.sql"):
+        op.execute(statement)

@@ -1,0 +1,32 @@
+"""Makes an exchange's client by the settings, or by a Dagster resource, which has the same addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from config import settings
+from config.exchanges import KALSHI
+from orchestration.ingest.exchanges.kalshi import KalshiClient
+from orchestration.ingest.exchanges.polymarket import PolymarketClient
+from upstream.kalshi.signing import read_signer
+
+if TYPE_CHECKING:
+    from config.exchanges import Exchange
+    from config.settings import Settings
+    from orchestration.ingest.exchanges.base import ExchangeClient
+    from orchestration.resources import Exchange as ExchangeResource
+    from upstream.kalshi.signing import Signer
+
+
+def client_of(exchange: Exchange, at: Settings | ExchangeResource) -> ExchangeClient:
+    """Return an exchange's client; Unauthenticated if the settings name a key that cannot be used."""
+    if exchange.name == KALSHI.name:
+        return KalshiClient(at.kalshi_url, at.kalshi_socket_url, kalshi_signer(), at.source)
+    return PolymarketClient(at.gamma_url, at.clob_url, at.clob_socket_url, at.data_api_url, at.source)
+
+
+def kalshi_signer() -> Signer | None:
+    """Return what signs requests to Kalshi by the settings; None without a key."""
+    configured = settings.get()
+    key_id = configured.kalshi_key_id
+    return read_signer(key_id.get_secret_value() if key_id else None, configured.kalshi_private_key_file)
