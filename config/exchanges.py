@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -36,3 +38,14 @@ KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False, 
 
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
 RECORDED = [exchange.name for exchange in EXCHANGES.values() if exchange.is_recorded]
+
+
+@lru_cache(maxsize=1 << 16)
+def exchange_of(market_id: str) -> str:
+    """Return the name of the exchange whose ids look like this one; of none, that of what was there before others.
+
+    >>> exchange_of("0x" + "1" * 64), exchange_of("KXFED-27APR-T4.25"), exchange_of("rain")
+    ('polymarket', 'kalshi', 'polymarket')
+    """
+    found = (each.name for each in EXCHANGES.values() if re.fullmatch(each.market_id[1:-1], market_id))
+    return next(found, POLYMARKET.name)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
 from api.stream.subscriber import Subscriber, SubscriptionFilter, frames
+from config.exchanges import EXCHANGES, exchange_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ class Audience:
     def __init__(self) -> None:
         self._groups: dict[SubscriptionFilter, set[Subscriber]] = {}
         self._by_market: dict[str, set[SubscriptionFilter]] = defaultdict(set)
-        self._of_all: set[SubscriptionFilter] = set()
+        self._of_all: dict[str, set[SubscriptionFilter]] = {exchange: set() for exchange in EXCHANGES}
         self._by_wallet: dict[bytes, set[Subscriber]] = defaultdict(set)
         self._by_account: dict[int, set[Subscriber]] = defaultdict(set)
 
@@ -33,7 +34,7 @@ class Audience:
         wants = subscriber.wants
         self._groups.setdefault(wants, set()).add(subscriber)
         if wants.markets is None:
-            self._of_all.add(wants)
+            self._of_all[wants.exchange].add(wants)
         for market_id in wants.markets or ():
             self._by_market[market_id].add(wants)
         self._by_account[subscriber.account_id].add(subscriber)
@@ -50,7 +51,7 @@ class Audience:
         group.discard(subscriber)
         if not group:
             del self._groups[wants]
-            self._of_all.discard(wants)
+            self._of_all[wants.exchange].discard(wants)
             for market_id in wants.markets or ():
                 _discard(self._by_market, market_id, wants)
 
@@ -77,7 +78,12 @@ class Audience:
         for event in events:
             if event.wallet is not None:
                 continue
-            for group in (self._of_all, self._by_market.get(event.market_id or "", ())):
+            market_id = event.market_id
+            if market_id is None:
+                groups = [*self._of_all.values()]
+            else:
+                groups = [self._of_all[exchange_of(market_id)], self._by_market.get(market_id, set())]
+            for group in groups:
                 for wants in group:
                     if wants.types is None or event.type in wants.types:
                         wanted[wants].append(event)

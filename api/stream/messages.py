@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from api.schemas.requests import Sequence, Wallet
+from api.schemas.requests import Exchange, Sequence, Wallet
 
 Type = Literal["trade", "orderbook", "price", "market", "signal", "wallet_activity", "onchain_trade"]
 MAX_MARKETS = 5000  # per connection
@@ -24,6 +24,7 @@ class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fiel
 
     markets: MarketNames | None = None
     types: list[Type] | None = None
+    exchange: Exchange | None = None
     resume_from: Sequence | None = None
 
 

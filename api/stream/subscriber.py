@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from api.stream.frames import frame
+from config.exchanges import POLYMARKET, exchange_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,26 +20,28 @@ Packed = list[tuple[bytes, int]]  # frames, each with its last event's seq
 
 @dataclass(frozen=True)
 class SubscriptionFilter:
-    """A client's filter of public events; None means all."""
+    """A client's filter of public events; None means all, but of `markets` those of one exchange."""
 
     markets: frozenset[str] | None = None
     types: frozenset[str] | None = None
-
-    @property
-    def everything(self) -> bool:
-        """Whether the filter matches all events."""
-        return self.markets is None and self.types is None
+    exchange: str = POLYMARKET.name
 
     def passes(self, event: StreamEvent) -> bool:
-        """Return whether the filter matches an event."""
-        return (self.markets is None or event.market_id in self.markets) and (
-            self.types is None or event.type in self.types
-        )
+        """Return whether the filter matches an event; one without a market is every exchange's."""
+        if self.types is not None and event.type not in self.types:
+            return False
+        if self.markets is not None:
+            return event.market_id in self.markets
+        return event.market_id is None or exchange_of(event.market_id) == self.exchange
 
-    def more(self, markets: Iterable[str] | None, types: Iterable[str] | None) -> SubscriptionFilter:
-        """Return the filter after another subscription: markets are added, types replaced."""
+    def more(
+        self, markets: Iterable[str] | None, types: Iterable[str] | None, exchange: str | None = None
+    ) -> SubscriptionFilter:
+        """Return the filter after another subscription: markets are added, types and the exchange replaced."""
         wanted = None if markets is None else frozenset(markets) | (self.markets or frozenset())
-        return SubscriptionFilter(wanted, self.types if types is None else frozenset(types))
+        return SubscriptionFilter(
+            wanted, self.types if types is None else frozenset(types), exchange or POLYMARKET.name
+        )
 
     def less(self, markets: Iterable[str] | None) -> SubscriptionFilter:
         """Return the filter without some markets, or without all."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from config.exchanges import POLYMARKET, exchange_of
 from sql.database import MICRO
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class Subscriptions:
         ]
 
     def of(self, event: WebhookEvent) -> Iterator[Subscription]:
-        """Return the subscriptions that want an event."""
-        places = {(event.kind, None), (event.kind, event.market_id)}
+        """Return the subscriptions that want an event; those that name no markets get Polymarket's."""
+        places = {(event.kind, event.market_id)}
+        if event.market_id is None or exchange_of(event.market_id) == POLYMARKET.name:
+            places.add((event.kind, None))
         return (wish for place in places for wish in self._found.get(place, ()) if wish.wants(event))

@@ -69,8 +69,8 @@ from unnest(:accounts::bigint[], :wallets::bytea[]) as given (account_id, wallet
 where f.account_id = given.account_id and f.wallet = given.wallet and f.until_at < now() + interval '23 hours';
 
 -- name: market_ids(ids)
--- The condition ids of markets given by slug or by the exchange's number.
+-- The ids of markets given by id, slug or the exchange's number.
 select distinct on (given.id) given.id, m.market_id
 from unnest(:ids::text[]) as given (id)
-join markets m on m.gamma_id = given.id or m.slug = given.id
-order by given.id, m.gamma_id = given.id desc nulls last, m.status = 'ACTIVE' desc, m.market_key desc;
+join markets m on m.gamma_id = given.id or m.slug = given.id or m.market_id = given.id
+order by given.id, m.market_id = given.id desc, m.gamma_id = given.id desc nulls last, m.status = 'ACTIVE' desc, m.market_key desc;

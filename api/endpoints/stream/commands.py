@@ -69,7 +69,9 @@ class CommandHandler:
                 self._hub.follow(self._subscriber, left)
 
     def _subscribe(self, command: messages.Subscribe) -> None:
-        wants = self._subscriber.wants.more(self._market_ids(command.markets), command.types)
+        if command.exchange is not None and command.markets is not None:
+            raise Problem("invalid_parameter", "`exchange` is for all markets of an exchange, without `markets`")
+        wants = self._subscriber.wants.more(self._market_ids(command.markets), command.types, command.exchange)
         if len(wants.markets or ()) > MAX_MARKETS:
             raise Problem("invalid_parameter", f"At most {MAX_MARKETS} markets, or all")
         self._confirm(wants, self._subscriber.wallets)
@@ -94,6 +96,7 @@ class CommandHandler:
         """Send the current subscription."""
         listed = {
             "markets": "all" if wants.markets is None else sorted(wants.markets),
+            **({} if wants.markets is not None else {"exchange": wants.exchange}),
             "types": "all" if wants.types is None else sorted(wants.types),
             "wallets": sorted(f"0x{wallet.hex()}" for wallet in wallets),
         }

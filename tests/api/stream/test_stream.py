@@ -40,6 +40,28 @@ def test_a_client_that_says_nothing_hears_everything_in_order(listen, server_con
     assert set(heard[0]) == {"type", "seq", "ts", "market_id", "data"}
 
 
+def test_a_client_hears_one_exchange_unless_it_names_markets(listen, server_conn):
+    rain, fed = "0x" + "a" * 64, "KXFED-27APR-T4.25"
+    events = [("trade", rain, {}), ("trade", fed, {}), ("trade", None, {})]
+    with listen() as client:
+        client.say("subscribe")
+        assert client.until("subscribed")[1] == told("all", "all", exchange="polymarket")
+        first, _, of_none = write(server_conn, events)
+        assert seqs(client.events(2)) == [first, of_none]
+
+        client.say("subscribe", exchange="kalshi")
+        assert client.until("subscribed")[1] == told("all", "all", exchange="kalshi")
+        _, second, of_none = write(server_conn, events)
+        assert seqs(client.events(2)) == [second, of_none]
+
+        client.say("subscribe", exchange="kalshi", resume_from=first - 1)
+        client.until("subscribed")
+        assert seqs(client.events(4)) == [first + 1, first + 2, second, of_none]
+
+        client.say("subscribe", exchange="kalshi", markets=[rain])
+        assert client.until("error")[1]["code"] == "invalid_parameter"
+
+
 def test_nothing_written_after_the_greeting_is_missed(listen, server_conn):
     with contextlib.ExitStack() as stack:
         clients, written = [], []
@@ -50,8 +72,8 @@ def test_nothing_written_after_the_greeting_is_missed(listen, server_conn):
             assert seqs(client.events(5 - number)) == written[number:]
 
 
-def told(markets, types, wallets=()):
-    return {"type": "subscribed", "markets": markets, "types": types, "wallets": list(wallets)}
+def told(markets, types, **exchange):
+    return {"type": "subscribed", "markets": markets, "types": types, "wallets": [], **exchange}
 
 
 def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
@@ -75,7 +97,7 @@ def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
         assert client.until("subscribed")[1]["markets"] == []
         write(server_conn, trades(1))
         client.say("subscribe", types=["price"])
-        assert client.until("subscribed")[1] == told("all", ["price"])
+        assert client.until("subscribed")[1] == told("all", ["price"], exchange="polymarket")
         written = write(server_conn, [("trade", rain, {}), ("price", rain, {})])
         assert seqs(client.events(1)) == [written[1]]
 

@@ -342,4 +342,4 @@ def test_the_stage_of_an_exchange_that_is_not_recorded_is_off(tick, conn):
 
     assert asked.run_requests == []
     stage = conn.execute("select detail ->> 'off' from stage_clocks where stage = 'ingestion_kalshi'").fetchone()
-    assert stage == (asked.skip_message,)
+    assert stage == (asked.skip_reason.skip_message,)

@@ -114,6 +114,14 @@ def test_a_record_of_another_shape_is_told_by_its_kind_and_holds_nobody_up(data)
     assert wants(found, events=["onchain_trade"])
 
 
+def test_webhooks_that_name_no_markets_get_those_of_polymarket():
+    fed = happened(market_id="KXFED-27APR-T4.25")
+
+    assert not wants(fed)
+    assert wants(fed, market_ids=[fed.market_id])
+    assert wants(happened(market_id=None))
+
+
 def test_an_event_is_told_once_to_each():
     rows = [(UUID(int=number), 1, ["trade", "signal"], [RAIN], None, None, 0) for number in range(3)]
 
