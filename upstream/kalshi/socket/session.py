@@ -79,7 +79,8 @@ class KalshiSession:
         """Do what is due; SocketLost if the exchange does not answer a command."""
         if self.subscriptions.overdue(now):
             raise SocketLost("a command was not answered")
-        self.begin(now)
+        if self.subscriptions.unsettled:
+            self.begin(now)
         return self._request_snapshots(now)
 
     def request(self, tickers: Iterable[str], now: float) -> None:

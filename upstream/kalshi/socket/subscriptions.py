@@ -109,6 +109,12 @@ class SessionSubscriptions:
             if subscription.tickers is not None:
                 self._adapt(subscription, subscription.tickers, now)
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether something wanted has to be asked for again, some time after it was refused or has ended."""
+        channels = len(self._channels) + len(self._everywhere)
+        return len(self._asked) < channels or any(each.refused for each in self.by_sid.values())
+
     def _may_ask(self, channel: str, now: float) -> bool:
         return channel not in self._asked and now >= self._retries.get(channel, (now, 0.0))[0]
 
