@@ -99,6 +99,7 @@ class Normalizer:
         state = self.states.get(token.token_id)
         if state is None:
             state = TokenState(token, tick_size, fresh=fresh and token.token_id not in self.interrupted)
+            state.book.numbered = self.sequenced
             # First: other threads treat a followed token that is not in `unsynced` as synced.
             self.unsynced[token.token_id] = state
             self.states[token.token_id] = state
@@ -253,8 +254,12 @@ class Normalizer:
         state.latest, state.latest_ms = contents, ts_ms
 
         book, token, batch = state.book, state.token, self._batch
-        # A numbered message is not older than the snapshot before it.
-        book_ms = book.ts_ms if self.sequenced and ts_ms < book.ts_ms else ts_ms
+        book_ms = ts_ms
+        if self.sequenced and ts_ms < book.ts_ms:
+            if ts_ms < book.anchored_ms and book.state == "verified":
+                self._before_snapshot(state, group)
+                return
+            book_ms = book.ts_ms  # a numbered message is not older than the one before it
         placed: list[tuple[tuple[str, int, int, int], int, int, bool]] = []
         previous = None
         for what in contents:
@@ -331,6 +336,20 @@ class Normalizer:
         if anchored:
             self._quote(state, book.ts_ms, book.best_bid, book.best_ask, book.bid_size, book.ask_size)
         return anchored
+
+    def _before_snapshot(self, state: TokenState, group: list[LevelChange]) -> None:
+        """Apply numbered changes that followed a snapshot, but have earlier times: they become a snapshot of their own.
+
+        Stored books are rebuilt in the order of time. What precedes the first snapshot lies in a gap.
+        """
+        book, token = state.book, state.token
+        for change in group:
+            book.change(change.side, change.price, change.size, book.ts_ms)
+        bid_prices, bid_sizes, ask_prices, ask_sizes = book.arrays()
+        bids, asks = list(zip(bid_prices, bid_sizes, strict=True)), list(zip(ask_prices, ask_sizes, strict=True))
+        self.anchor(Book(token.token_id, token.market_id, book.ts_ms, "", bids, asks))
+        state.needs_snapshot = True
+        self.live_books.add(state)
 
     def _in_order(self, state: TokenState, message: Book) -> Book:
         """Return a numbered snapshot at the time of the message before it, if its own is earlier."""

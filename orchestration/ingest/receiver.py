@@ -98,7 +98,7 @@ class Receiver:
         self._hear()
         announced, self._news = list(self._news.values()), {}
         for message in announced:
-            if isinstance(message, NewMarket):
+            if isinstance(message, NewMarket) and message.ts_ms:
                 self.starts.announce(message.market, message.ts_ms)
         return announced
 

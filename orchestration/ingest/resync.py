@@ -12,13 +12,16 @@ from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch, Watchdog
+from orchestration.ingest.storage.rows import Token
 from upstream.transport.errors import UpstreamError
 
 GREETING_S = 3.0  # a new connection pushes the books; missing ones are fetched then, if any data came
 STALL_S = 1.0
 FIRST_RETRY_S = 0.25
 MAX_RETRY_S = 300.0
-REQUEST_S = 5.0  # that a book has which was asked for over the socket
+REQUEST_S = 6.0  # that a book has which was asked for over the socket, twice as long each time
+NUMBERED_GREETING_S = 12.0  # that a connection has which asks for its books by itself
+MARGIN_MS = 1_000  # by which messages that are numbered may be older than those before them
 NO_BOOK = "the exchange sends no book"
 MAX_BOOKS_PER_FETCH = 100
 PAUSE_PER_SCAN = 10  # of the time that a scan of the missing books took
@@ -49,12 +52,12 @@ class BookResync:
         self._rates_updated_at = 0.0
         self._watched_at = 0.0
         self._scan_at = 0.0
-        self._bookless_since: dict[str, int] = {}  # tokens without a book that was asked for, and since when to say so
+        self._bookless: dict[int, Loss] = {}  # by market key: of books that do not come
         self._fetching: asyncio.Task[None] | None = None
 
     def opened(self, listener: SocketListener) -> None:
         """Handle an opened connection: its books are about to arrive."""
-        due_at = monotonic() + GREETING_S
+        due_at = monotonic() + (NUMBERED_GREETING_S if self._normalizer.sequenced else GREETING_S)
         for token_id in listener.tokens:
             if state := self._normalizer.unsynced.get(token_id):
                 state.due_at = due_at
@@ -79,6 +82,8 @@ class BookResync:
         if not tokens:
             return
         from_ms = listener.newest_ms or self._normalizer.exchange.now_ms()
+        if self._normalizer.sequenced:
+            from_ms -= MARGIN_MS
         everything = len(tokens) >= len(states)
         loss = self._losses.add(Loss(cause, from_ms, None, None) if everything else Loss.of(cause, tokens, from_ms))
         self._open_losses[loss] = listener, frozenset(token.token_id for token in tokens)
@@ -93,13 +98,13 @@ class BookResync:
         if missed.books:
             self._normalizer.invalidate(missed.token_ids)
             for state in states:
-                state.due_at = monotonic() + REQUEST_S  # the connection has asked for it already
+                state.due_at = monotonic() + NUMBERED_GREETING_S  # the connection has asked for it already
             self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, kinds=missed.kinds))
             return
         for state in states:
             if state.complete_since_ms is not None:
                 state.complete_since_ms, state.fresh = exchange.local_ms(), False
-        to_ms = max(exchange.now_ms(), missed.from_ms)
+        to_ms = max(exchange.now_ms(), exchange.local_ms(), missed.from_ms)  # the former is a median of the last while
         self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, to_ms, missed.kinds))
 
     def disconnected_s(self) -> float:
@@ -134,6 +139,8 @@ class BookResync:
         if began < self._scan_at:
             return
         self._start_fetch(began)
+        if self._bookless:
+            self._end_bookless()
         if self.ready_since is None or self._losses.open() or self._disconnected_s() > GREETING_S:
             self._settle()
         # While very many books are missing, looking at all of them may take only a small share of the time.
@@ -156,24 +163,40 @@ class BookResync:
             self._fetching = asyncio.create_task(self._fetch_books(states), name="fetch books")
 
     def _request_books(self, states: list[TokenState]) -> None:
-        """Ask for books over their connections; what does not come is no reason to wait, but is recorded as a gap."""
+        """Ask for books over their connections; nothing waits long for one that does not come, but a gap says so."""
         now, now_ms = monotonic(), self._normalizer.exchange.now_ms()
-        bookless: dict[int, list[TokenState]] = {}
         asked: dict[SocketListener, list[str]] = {}
         for state in states:
+            if not state.due_at:  # followed on an open connection, which asks for its books by itself
+                state.due_at = now + NUMBERED_GREETING_S
+                continue
             token_id = state.token.token_id
-            if state.fetch_attempts >= NO_BOOK_ATTEMPTS:
-                bookless.setdefault(self._bookless_since.get(token_id, now_ms), []).append(state)
-                self._bookless_since[token_id] = now_ms
-            else:
-                self._bookless_since.pop(token_id, None)
             state.fetch_attempts += 1
             state.due_at = now + min(REQUEST_S * 2**state.fetch_attempts, MAX_RETRY_S)
             asked.setdefault(self._subscriptions.of_token[token_id], []).append(token_id)
-        for since_ms, those in bookless.items():
-            self._losses.add(Loss.of(NO_BOOK, [state.token for state in those], since_ms, now_ms))
+            if state.fetch_attempts >= NO_BOOK_ATTEMPTS and state.token.market_key not in self._bookless:
+                self._bookless[state.token.market_key] = loss = self._losses.add(
+                    Loss.of(NO_BOOK, self._of_market(state.token.market_key), now_ms)
+                )
+                loss.lasting = True
         for listener, token_ids in asked.items():
             listener.request_books(token_ids)
+
+    def _of_market(self, market_key: int) -> list[Token]:
+        """Return the tokens of a market whose books are missing."""
+        waiting = self._normalizer.unsynced.values()
+        return [state.token for state in waiting if state.token.market_key == market_key]
+
+    def _end_bookless(self) -> None:
+        """Close losses of books that have come after all, or are not followed any more."""
+        states, unsynced = self._normalizer.states, self._normalizer.unsynced
+        now_ms = self._normalizer.exchange.now_ms()
+        for market_key, loss in [*self._bookless.items()]:
+            token_ids = loss.token_ids or frozenset()
+            if token_ids.isdisjoint(unsynced):
+                books = [states[token_id].book for token_id in token_ids if token_id in states]
+                loss.to_ms = max([now_ms, loss.from_ms, *(book.anchored_ms for book in books)])
+                del self._bookless[market_key]
 
     def _settle(self) -> None:
         """Close losses whose books are synced, and tell whether all are."""

@@ -1,7 +1,6 @@
 create view analytics.coverage_gaps as
 select
-    g.kind, m.market_id, m.slug, g.from_ts, g.to_ts, g.cause, g.filled_at, g.filled_by,
-    coalesce(m.exchange, g.exchange) as exchange  -- a gap's own is that of gaps without a market
+    g.kind, m.market_id, m.slug, g.from_ts, g.to_ts, g.cause, g.filled_at, g.filled_by, g.exchange
 from coverage_gaps g
 left join markets m using (market_key);
 comment on view analytics.coverage_gaps is 'What is known to be missing, one row a gap';

@@ -91,8 +91,8 @@ cross join lateral (
         and h.held && gap_span(r.from_ts, r.to_ts)
 ) as g;
 
--- name: gaps(kind, status, since, until, before_ts, before_place, limit)
--- Gaps of all markets, latest start first, after a position in that order.
+-- name: gaps(exchange, kind, status, since, until, before_ts, before_place, limit)
+-- Gaps of all markets of an exchange, latest start first, after a position in that order.
 select
     g.from_ts, g.place,
     extended(
@@ -105,7 +105,7 @@ select
 from (
     select *
     from coverage_gap_records
-    where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
+    where exchange = :exchange and (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
         and from_ts < :until::timestamptz and coalesce(to_ts, 'infinity') >= :since::timestamptz
         and (from_ts, place) < (:before_ts::timestamptz, :before_place::bigint)
     order by from_ts desc, place desc
@@ -212,9 +212,12 @@ from tokens t
 join markets m using (market_key)
 where t.token_id = any(:token_ids::text[]);
 
--- name: trades_held(since, until)
--- Every trade of a time range: its market, its ID, and whether it was recorded from a print without a transaction hash.
-select market_key, trade_id, tx_hash is null from trades where ts >= :since and ts < :until;
+-- name: trades_held(exchange, since, until)
+-- Every trade of an exchange in a time range: its market, its ID, and whether it was recorded from a print without a transaction hash.
+select market_key, trade_id, tx_hash is null
+from trades t
+where ts >= :since and ts < :until
+    and not exists (select from markets m where m.market_key = t.market_key and m.exchange <> :exchange);
 
 -- name: trades_named(market_keys, trade_ids, since, until)
 -- Which of some trades are stored: market and ID.

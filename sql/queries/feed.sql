@@ -101,7 +101,8 @@ left join live_books b using (market_key, outcome)
 where n.kind = 4 and b.verified is distinct from true;
 
 -- name: upsert_books()!
--- Live books that agree with the exchange, unless newer ones are there. `seq` begins with the instant; within it, the leader's word is the last.
+-- Live books that agree with the exchange, unless newer ones are there and shown. `seq` begins with the instant; within it, the leader's word
+-- is the last.
 insert into live_books as b (
     market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash, anchored_ts
 )
@@ -114,7 +115,7 @@ on conflict (market_key, outcome) do update set
     bid_prices = excluded.bid_prices, bid_sizes = excluded.bid_sizes,
     ask_prices = excluded.ask_prices, ask_sizes = excluded.ask_sizes,
     tick_size = excluded.tick_size, hash = excluded.hash, anchored_ts = excluded.anchored_ts, updated_at = now()
-where excluded.seq >> 20 >= b.seq >> 20;
+where excluded.seq >> 20 >= b.seq >> 20 or not b.verified;
 
 -- name: disavow_books(market_keys, outcomes)!
 -- Live books that may be wrong, and must not be shown until they are written again.
@@ -151,9 +152,9 @@ on conflict do nothing;
 insert into quarantine (source, reason, payload)
 select source, reason, payload from unnest(:sources::text[], :reasons::text[], :payloads::text[]) as r (source, reason, payload);
 
--- name: unverified_books()
--- Tokens whose live book is not shown.
-select market_key, outcome from live_books where not verified;
+-- name: unverified_books(exchange)
+-- Tokens of an exchange whose live book is not shown.
+select b.market_key, b.outcome from live_books b join markets m using (market_key) where not b.verified and m.exchange = :exchange;
 
 -- --- What the feed follows ----------------------------------------------------------------------------------------------------
 
@@ -618,8 +619,8 @@ set detail = detail || jsonb_build_object(
 where stage = :stage;
 
 -- name: switch_off(stage, why)!
--- A stage does not run, and says why.
-update stage_clocks set detail = jsonb_build_object('off', :why::text)
+-- A stage does not run, and says why; how far it had come is still known.
+update stage_clocks set detail = jsonb_strip_nulls(jsonb_build_object('off', :why::text, 'written_ms', detail -> 'written_ms'))
 where stage = :stage and detail ->> 'off' is distinct from :why::text;
 
 -- name: switch_on(stage)!

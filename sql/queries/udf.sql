@@ -106,7 +106,7 @@ left join lateral (  -- by its key, symbol for symbol: PostgreSQL 15 would read 
     select * from market_stats_24h s where s.market_key = given.market_key and s.outcome = given.outcome limit 1
 ) as s on true
 left join lateral (
-    select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed)
+    select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges))
 ) as live on true
 cross join lateral (
     select case when m.status = 'RESOLVED' then m.outcome_prices[given.outcome + 1] else coalesce(p.last, s.close, live.mid) end as price

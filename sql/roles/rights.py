@@ -110,6 +110,7 @@ RELATIONS = {
     "wallet_positions": Rights("rawd", "r"),
     "wallet_totals": Rights("rawd"),
     # Views of these.
+    "alive_exchanges": Rights("r", "r"),
     "alive_feed": Rights("r", "r"),
     "book_current": Rights("r", "r"),
     "book_records": Rights("r", "r"),

@@ -100,13 +100,15 @@ coverage_gaps = Table(
         Text,
         nullable=False,
         server_default=text("'polymarket'"),
-        comment="Of a gap without a market: of which exchange's",
+        comment="The exchange of its market, or of all markets that it concerns",
     ),
     Index("coverage_gaps_from_ts_idx", text("from_ts desc"), text("gap_id desc")),
     Index("coverage_gaps_market_idx", "market_key", text("from_ts desc")),
     # Missing stretches, and how much has been filled: each read from its index alone.
-    Index("coverage_gaps_missing_idx", "kind", "from_ts", "to_ts", postgresql_where=text("filled_at is null")),
-    Index("coverage_gaps_filled_idx", "kind", postgresql_where=text("filled_at is not null")),
+    Index(
+        "coverage_gaps_missing_idx", "exchange", "kind", "from_ts", "to_ts", postgresql_where=text("filled_at is null")
+    ),
+    Index("coverage_gaps_filled_idx", "exchange", "kind", postgresql_where=text("filled_at is not null")),
 )
 
 quarantine = Table(

@@ -86,6 +86,10 @@ class SocketLost(UpstreamError):
         self.reason = reason
 
 
+class SubscriptionRefused(SocketLost):
+    """The exchange refuses what the connection is for: the next one may fare no better soon."""
+
+
 class RefusedObject(msgspec.Struct, frozen=True):
     """One object that does not follow the protocol, with its payload, for quarantine."""
 

@@ -4,6 +4,75 @@ where exchange <> 'polymarket' or market_key in (select market_key from markets 
 
 delete from stage_clocks where stage = 'ingestion_kalshi';
 
+create or replace view price_records as
+select
+    p.market_key, p.outcome,
+    (
+        select row_to_json(r)
+        from (
+            select
+                m.market_id,
+                p.outcome,
+                m.token_ids[p.outcome + 1] as token_id,
+                as_number(p.mid) as mid,
+                as_number(p.bid) as bid,
+                as_number(p.ask) as ask,
+                as_number(p.ask - p.bid) as spread,
+                as_number(p.bid_size) as bid_size,
+                as_number(p.ask_size) as ask_size,
+                as_number(p.last) as last,
+                as_ms(p.last_ts) as last_ts,
+                coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = p.market_key), 0) as volume_24h_usd,
+                as_ms(p.ts) as ts,
+                greatest(0, as_ms(now()) - as_ms(p.ts)) as age_ms
+        ) as r
+    ) as record
+from live_prices p
+join markets m using (market_key)
+join live_books b on b.market_key = p.market_key and b.outcome = p.outcome
+where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed);
+
+create or replace view book_records as
+select
+    b.market_key, b.outcome,
+    (
+        select row_to_json(r)
+        from (
+            select
+                m.market_id,
+                b.outcome,
+                m.token_ids[b.outcome + 1] as token_id,
+                coalesce(bids.levels, '[]') as bids,
+                coalesce(asks.levels, '[]') as asks,
+                as_number(b.bid_prices[1]) as best_bid,
+                as_number(b.ask_prices[1]) as best_ask,
+                as_number(b.bid_prices[1]::bigint + b.ask_prices[1]) / 2 as mid,
+                as_number(b.ask_prices[1] - b.bid_prices[1]) as spread,
+                as_number(div(bids.worth + asks.worth, 1000000)::bigint) as depth_usd,
+                as_number(b.tick_size) as tick_size,
+                nullif(encode(b.hash, 'hex'), '') as hash,
+                b.seq::text as seq,
+                as_ms(b.ts) as ts
+        ) as r
+    ) as record
+from book_current b
+join markets m using (market_key)
+cross join lateral (
+    select
+        json_agg((select l from (select as_number(price) as price, as_number(size) as size) as l)) as levels,
+        coalesce(sum(price::numeric * size), 0) as worth
+    from unnest(b.bid_prices, b.bid_sizes) as level (price, size)
+) as bids
+cross join lateral (
+    select
+        json_agg((select l from (select as_number(price) as price, as_number(size) as size) as l)) as levels,
+        coalesce(sum(price::numeric * size), 0) as worth
+    from unnest(b.ask_prices, b.ask_sizes) as level (price, size)
+) as asks
+where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed);
+
+drop view alive_exchanges;
+
 -- A view that is replaced keeps its columns.
 drop view analytics.coverage_gaps;
 
@@ -49,4 +118,12 @@ from coverage_gaps
 union all
 select *, null, null from chain_holes;
 
+drop index coverage_gaps_missing_idx;
+
+drop index coverage_gaps_filled_idx;
+
 alter table coverage_gaps drop column exchange;
+
+create index coverage_gaps_missing_idx on coverage_gaps (kind, from_ts, to_ts) where filled_at is null;
+
+create index coverage_gaps_filled_idx on coverage_gaps (kind) where filled_at is not null;

@@ -45,7 +45,7 @@ class CoverageResource(ReadResource):
     def answer(self, given: GapParameters, **path: str) -> bytes:
         """Return the kinds, the reconciled days and a page of gaps."""
         summary, _ = self.service.cache.get(("coverage", "summary"), SUMMARY_S, lambda: (self.summary(), ""))
-        return b"{" + summary + b"," + self.page(given, queries.gaps) + b"}"
+        return b"{" + summary + b"," + self.page(given, queries.gaps, exchange=POLYMARKET.name) + b"}"
 
     def summary(self) -> bytes:
         """Return the part that does not depend on the page."""

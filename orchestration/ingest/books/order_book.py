@@ -32,6 +32,7 @@ class OrderBook:
         "depth",
         "hash",
         "moved_at",
+        "numbered",
         "pending",
         "state",
         "ts_ms",
@@ -49,6 +50,7 @@ class OrderBook:
         self.state: State = "unanchored"
         self.moved_at = 0.0  # monotonic, when it was last anchored and differed from ours
         self.pending: list[tuple[int, int, int, int, str]] = []
+        self.numbered = False  # its messages are numbered: none is missing, and a crossing is the exchange's own
         self._touched: dict[int, int] = {}
 
     def snapshot(self, bids: Sequence[PriceSize], asks: Sequence[PriceSize], ts_ms: int, hash_: str = "") -> bool:
@@ -69,7 +71,7 @@ class OrderBook:
             self.depth = sum(map(mul, new_bids, new_bids.values())) + sum(map(mul, new_asks, new_asks.values()))
         self.hash, self.ts_ms, self.anchored_ms, self.state = hash_, ts_ms, ts_ms, "verified"
         self._touched = {}
-        pending, self.pending = self.pending, []
+        pending, self.pending = [] if self.numbered else self.pending, []
         for side, price, size, changed_ms, changed_hash in pending:
             if changed_ms >= ts_ms:
                 self.change(side, price, size, changed_ms, changed_hash)
@@ -121,7 +123,7 @@ class OrderBook:
         ours_bid, ours_ask = self.best_bid, self.best_ask
         if ours_bid is not None and ours_ask is not None:
             if ours_bid >= ours_ask:
-                return False
+                return self.numbered
             if ours_bid == best_bid and ours_ask == best_ask:
                 return True
         if best_bid is not None and best_bid != (ours_bid or 0):

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 MARKETS_PER_SOCKET = 2_000
 """84,000 open markets need 42 connections: 200 are allowed, and the limit of one subscription is not published."""
 
+CACHED_MS = 15_000
+"""Answers of REST without a key may be so old."""
+MAX_NAMED = 20
+"""Markets whose trades are asked for one by one; of more, those of all markets are read."""
+
 
 class KalshiListed(NamedTuple):
     """A trade of the exchange's list. Each is one of YES: of NO it is the other side, at 1 less the price."""
@@ -90,14 +95,14 @@ class KalshiClient(ExchangeClient):
         )
 
     def books(self, token_ids: Iterable[str]) -> list[Book]:
-        """Fetch books, up to 15 s old: to find out whether a silent connection is dead, and not to begin a book with.
+        """Fetch books to find out whether a silent connection is dead, and not to begin a book with.
 
-        They have no time: they get ours, so that any difference shows.
+        They may be `CACHED_MS` old and have no time: they get that of the oldest answer.
         """
-        now_ms = int(time.time() * 1000)
+        ts_ms = int(time.time() * 1000) - CACHED_MS
         tickers = dict.fromkeys(each.rpartition(":")[0] for each in token_ids)
         return [
-            Book(token_id(book.ticker, outcome), book.ticker, now_ms, "", *book.outcome(outcome))
+            Book(token_id(book.ticker, outcome), book.ticker, ts_ms, "", *book.outcome(outcome))
             for book in self._kalshi.books(tickers)
             for outcome in range(len(OUTCOMES))
         ]
@@ -113,11 +118,12 @@ class KalshiClient(ExchangeClient):
     def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[KalshiListed]:
         """List trades of some markets (none: all but combos) between two instants, newest first."""
         span = datetime.fromtimestamp(from_ms / 1000, UTC), datetime.fromtimestamp(to_ms / 1000, UTC)
+        tickers = sorted(markets) if 0 < len(markets) <= MAX_NAMED else (None,)
         found = [
             KalshiListed(trade)
-            for ticker in sorted(markets) or (None,)
+            for ticker in tickers
             for trade in self._kalshi.trades(ticker, *span)
-            if from_ms <= trade.ts_ms <= to_ms
+            if from_ms <= trade.ts_ms <= to_ms and (not markets or trade.ticker in markets)
         ]
         return sorted(found, key=lambda listed: -listed.trade.ts_ms)
 

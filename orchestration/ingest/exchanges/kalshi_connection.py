@@ -19,13 +19,13 @@ from upstream.kalshi.socket.connection import KalshiSocket
 from upstream.kalshi.socket.conversation import Conversation
 from upstream.kalshi.socket.events import BookAnchored, BookChange, CommandRefused, SequenceGap
 from upstream.kalshi.socket.frames import SOURCE
-from upstream.kalshi.socket.messages import MarketLifecycle, UnknownKind
+from upstream.kalshi.socket.messages import MOMENTARY, MarketLifecycle, UnknownKind
 from upstream.kalshi.socket.session import KalshiSession
 from upstream.kalshi.socket.subscriptions import BOOKS, LIFECYCLE, TRADES
 from upstream.kalshi.trades import KalshiTrade
 from upstream.polymarket.book import Book
 from upstream.polymarket.market_channel.messages import LastTrade, LevelChange, NewMarket, Resolved, Unknown
-from upstream.transport.errors import RefusedObject, SocketLost, Unauthenticated, refused
+from upstream.transport.errors import RefusedObject, SocketLost, SubscriptionRefused, Unauthenticated, refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_OFF_MS = 60_000
 """A snapshot's time is not believed if it is further from ours: its market's messages would seem older for long."""
+MAX_EARLY_MS = 10_000
+"""A message's time may be ahead of ours by so much: gaps begin at the newest one."""
 MARGIN_MS = 1_000
 """Times of two markets' messages may differ from their order by so much."""
 ENDED = frozenset({"determined", "settled"})
@@ -61,6 +63,7 @@ class KalshiConnection:
         self._held: dict[str, None] = {}  # markets whose books wait until their trades are sent as well
         self._newest_ms: dict[str, int] = {}  # by channel, as far as times are possible
         self._opened_ms = 0
+        self._confirmations = 0  # of the exchange, when books were last looked through for what they wait for
         self._socket = KalshiSocket(signer, url, clock=clock)
         # Trades first: of what the exchange confirms in order, books come last.
         self._session = KalshiSession(self._tickers, (TRADES, BOOKS), (LIFECYCLE,) if news else ())
@@ -97,8 +100,12 @@ class KalshiConnection:
         await self._conversation.want(self._tickers)
 
     def request_books(self, assets: Iterable[str]) -> None:
-        """Ask for books anew."""
-        self._conversation.request({each.rpartition(":")[0] for each in assets})
+        """Ask for books anew; those that are valid here begin with the next frame."""
+        tickers = {each.rpartition(":")[0] for each in assets}
+        valid = tickers.intersection(self._session.books)
+        self._held.update(dict.fromkeys(valid))
+        self._confirmations = -1
+        self._conversation.request(tickers - valid)
 
     def __aiter__(self) -> AsyncIterator[tuple[float, Messages]]:
         return self._messages()
@@ -106,10 +113,15 @@ class KalshiConnection:
     async def _messages(self) -> AsyncIterator[tuple[float, Messages]]:
         async for received, events in self._conversation.events():
             messages: Messages = []
-            for event in events:
-                self._convert(event, messages)
-            if self._held:
-                self._release(messages)
+            try:
+                for event in events:
+                    self._convert(event, messages)
+                if self._held and self._confirmations != self._session.subscriptions.confirmations:
+                    self._release(messages)
+            except SocketLost:
+                raise
+            except Exception as fault:  # one bad message must not end the feed
+                raise SocketLost(f"a message could not be converted: {type(fault).__name__}: {fault}") from fault
             yield received, messages
 
     def _add(self, assets: Iterable[str]) -> None:
@@ -132,7 +144,7 @@ class KalshiConnection:
         elif isinstance(event, CommandRefused):
             self._refuse(event, messages)
         elif isinstance(event, MarketLifecycle):
-            messages += _news(event, self._now_ms())
+            messages += _news(event)
         elif isinstance(event, RefusedObject):
             messages.append(event)
         elif isinstance(event, UnknownKind):
@@ -142,7 +154,7 @@ class KalshiConnection:
         tokens = self._tickers.get(change.ticker)
         if tokens is None or change.ticker in self._held:
             return
-        if fault := instant_fault(change.ts_ms, self._now_ms()):
+        if fault := self._fault(change.ts_ms):
             messages.append(refused(SOURCE, fault, repr(change)))
             self._lose([change.ticker], BOOKS, ("books",))
             self._conversation.request([change.ticker])
@@ -151,11 +163,15 @@ class KalshiConnection:
         for outcome, side, price in change.levels():
             messages.append(LevelChange(tokens[outcome], change.ticker, change.ts_ms, "", side, price, change.size))
 
+    def _fault(self, ts_ms: int) -> str:
+        now_ms = self._now_ms()
+        return instant_fault(ts_ms, now_ms) or (f"an instant ahead: {ts_ms}" if ts_ms > now_ms + MAX_EARLY_MS else "")
+
     def _trade(self, trade: KalshiTrade, messages: Messages) -> None:
         tokens = self._tickers.get(trade.ticker)
         if tokens is None:
             return
-        if not instant_fault(trade.ts_ms, self._now_ms()):
+        if not self._fault(trade.ts_ms):
             self._newest_ms[TRADES] = max(trade.ts_ms, self._newest_ms.get(TRADES, 0))
         messages.append(
             LastTrade(
@@ -181,6 +197,7 @@ class KalshiConnection:
 
     def _release(self, messages: Messages) -> None:
         """Begin the books of markets whose trades have been confirmed since."""
+        self._confirmations = self._session.subscriptions.confirmations
         for ticker in [each for each in self._held if self._session.subscriptions.has(TRADES, each)]:
             book = self._session.books.get(ticker)
             if book is None:
@@ -201,6 +218,8 @@ class KalshiConnection:
     def _refuse(self, event: CommandRefused, messages: Messages) -> None:
         """Report what the exchange does not send; books of which it does not send the trades are not complete."""
         text = f"the exchange refuses a command: {event.code} {event.text}"
+        if event.channels and event.code not in MOMENTARY:
+            raise SubscriptionRefused(f"{text} ({', '.join(event.channels)})")
         messages.append(refused(SOURCE, text, repr((event.channels, event.tickers))))
         has = self._session.subscriptions.has
         tickers = [each for each in event.tickers if each in self._session.books and not has(TRADES, each)]
@@ -210,17 +229,17 @@ class KalshiConnection:
     def _lose(self, tickers: Iterable[str], channel: str, kinds: tuple[str, ...], *, books: bool = True) -> None:
         tokens = [each for ticker in tickers for each in self._tickers.get(ticker, ())]
         if tokens:
-            since_ms = self._newest_ms.get(channel, self._opened_ms)
+            since_ms = min(self._newest_ms.get(channel, self._opened_ms), self._now_ms())
             self._on_missed(Missed("sequence", tokens, since_ms - MARGIN_MS, kinds, books))
 
 
-def _news(life: MarketLifecycle, now_ms: int) -> Messages:
+def _news(life: MarketLifecycle) -> Messages:
     if life.kind == "created":
         tokens = [token_id(life.ticker, outcome) for outcome in range(len(OUTCOMES))]
         return [
             NewMarket(
                 market=life.ticker,
-                ts_ms=now_ms,
+                ts_ms=0,  # it is not said
                 id="",
                 question=life.title or life.ticker,
                 slug=life.ticker.lower(),
@@ -239,7 +258,7 @@ def _news(life: MarketLifecycle, now_ms: int) -> Messages:
         return [
             Resolved(
                 market=life.ticker,
-                ts_ms=now_ms,
+                ts_ms=0,
                 id="",
                 token_ids=[],
                 outcomes=[],

@@ -34,6 +34,7 @@ class Loss(msgspec.Struct, eq=False):
     shard: Shard | None = None  # None: that of the run
     gap_ids: list[int] = []
     closed_in_database: bool = False
+    lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
     created_at: float = msgspec.field(default_factory=monotonic)
 
@@ -91,8 +92,8 @@ class Losses:
         self.add(Loss(cause, from_ms, None, None, to_ms=to_ms))
 
     def open(self) -> list[Loss]:
-        """Return losses whose books are not all synced again."""
-        return [loss for loss in self.all if loss.to_ms is None]
+        """Return losses whose books are not all synced again, and are waited for."""
+        return [loss for loss in self.all if loss.to_ms is None and not loss.lasting]
 
     def since(self, ms: int) -> list[Loss]:
         """Return losses that end after an instant, or are open."""
@@ -157,8 +158,11 @@ class Losses:
             loss.saving = bool(loss.gap_ids)
 
     def unsaved_ms(self) -> int | None:
-        """Return the start of the earliest loss that is not closed and written; None: all are."""
-        return min((loss.from_ms for loss in self.all), default=None)
+        """Return the start of the earliest loss that is not closed and written; None: all are.
+
+        One that lasts only has to be written: whoever leads next closes it, or has one of its own.
+        """
+        return min((loss.from_ms for loss in self.all if not (loss.lasting and loss.gap_ids)), default=None)
 
     def _rows(self, loss: Loss, to_ms: int | None) -> Iterable[tuple[Any, ...]]:
         few = loss.market_keys is not None and len(loss.market_keys) <= MAX_MARKETS_PER_LOSS

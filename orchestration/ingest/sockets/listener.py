@@ -15,6 +15,7 @@ from upstream.polymarket.market_channel.socket import (
     SocketLost,
     backoff,
 )
+from upstream.transport.errors import SubscriptionRefused
 from upstream.transport.reach import reach_failure
 
 OnMessages = Callable[["SocketListener", Sequence[ChannelMessage | RefusedObject]], int]
@@ -111,7 +112,7 @@ class SocketListener:
     async def _listen(self) -> None:
         waits = backoff()
         while True:
-            began = monotonic()
+            began, unwanted = monotonic(), False
             cause = "closed"
             try:
                 async with self._opening:
@@ -131,12 +132,13 @@ class SocketListener:
                 was_open, self.open = self.open, False
                 silent = self._cause == "silent" or lost.reason.startswith("silent")
                 cause = "silent" if silent else "closed" if was_open else "refused"
-                if cause == "refused" and self.trouble is None:
+                unwanted = isinstance(lost, SubscriptionRefused)
+                if (cause == "refused" or unwanted) and self.trouble is None:
                     self.trouble = reach_failure(lost, self._exchange.socket_url), int(time())
                 self._on_lost(self, cause)
             if self.greeted:
                 self.disconnected_since = monotonic()
-            if self.greeted or monotonic() - began > STEADY_S:
+            if (self.greeted and not unwanted) or monotonic() - began > STEADY_S:
                 waits = backoff()
             self.greeted = False
             self.reconnects += 1

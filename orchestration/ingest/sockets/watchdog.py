@@ -23,6 +23,7 @@ NEWEST_BOOKS_COMPARED = 50  # books that changed last,
 OTHER_BOOKS_COMPARED = 50  # and some of the others, in rotation
 MAX_CONCURRENT_CHECKS = 4  # sockets checked at the same time
 MAX_CHECKS_A_SECOND = 5  # by all shards together, and as many by the standbys: the exchange allows 50 requests a second
+NUMBERED_CHECKS_A_SECOND = 0.2
 MAX_SAVED_S = 1.0  # in which no check was due
 
 Fetch = Callable[[list[str]], Awaitable[list[Book]]]
@@ -35,7 +36,8 @@ class Watchdog:
         self._normalizer = normalizer
         self._fetch = fetch
         self._limit_s = limit_s
-        self._pause_s = shards / MAX_CHECKS_A_SECOND
+        # Numbered messages show their losses by themselves, and pings that a connection is alive.
+        self._pause_s = shards / (NUMBERED_CHECKS_A_SECOND if normalizer.sequenced else MAX_CHECKS_A_SECOND)
         self._next_at = 0.0
         self._offsets: dict[SocketListener, int] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
@@ -65,7 +67,7 @@ class Watchdog:
                 self._normalizer.catch_up(listener.tokens)
                 books = await self._fetch(self._token_sample(listener))
             except UpstreamError:
-                if listener.pulse.silent_s(monotonic()) >= MAX_SILENCE_S:
+                if not self._normalizer.sequenced and listener.pulse.silent_s(monotonic()) >= MAX_SILENCE_S:
                     listener.disconnect("silent")
                 return
         if not any(self._differs(book) for book in books):

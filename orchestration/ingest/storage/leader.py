@@ -71,7 +71,7 @@ class LeaderConnection:
     def unverified(self) -> set[tuple[int, int]]:
         """Return the outcomes whose live book is not verified."""
         assert self._writer is not None
-        return set(queries.unverified_books(self._writer.conn))
+        return set(queries.unverified_books(self._writer.conn, exchange=self._exchange.name))
 
     def mark_all_unverified(self) -> None:
         """Mark every live book of the shard unverified until it is written again."""

@@ -338,8 +338,10 @@ def test_a_feed_that_cannot_run_is_not_started_and_its_stage_says_why(monkeypatc
 
 
 def test_the_stage_of_an_exchange_that_is_not_recorded_is_off(tick, conn):
+    conn.execute("update stage_clocks set detail = '{\"written_ms\": 7}' where stage = 'ingestion_kalshi'")
+    conn.commit()
     asked = tick(live.live_kalshi_keeper)
 
     assert asked.run_requests == []
-    stage = conn.execute("select detail ->> 'off' from stage_clocks where stage = 'ingestion_kalshi'").fetchone()
-    assert stage == (asked.skip_reason.skip_message,)
+    stage = conn.execute("select detail from stage_clocks where stage = 'ingestion_kalshi'").fetchone()
+    assert stage == ({"off": asked.skip_reason.skip_message, "written_ms": 7},)

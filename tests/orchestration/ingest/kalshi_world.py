@@ -31,6 +31,13 @@ BOOKS = """
 select t.token_id, b.verified, b.bid_prices, b.bid_sizes, b.ask_prices, b.ask_sizes
 from live_books b join tokens t using (market_key, outcome)
 """
+IN_GAP = """
+select exists (
+    select from coverage_gaps g left join markets m using (market_key)
+    where g.exchange = 'kalshi' and g.kind = %s and coalesce(m.market_id = %s, true)
+        and g.from_ts <= to_timestamp(%s / 1000.0) and coalesce(g.to_ts, 'infinity') >= to_timestamp(%s / 1000.0)
+)
+"""
 
 
 class KalshiWorld(World):
@@ -114,13 +121,9 @@ class KalshiWorld(World):
             if verified
         }
 
-    def settled(self, kind, ts_ms):
-        """Return whether a gap of a kind covers an instant."""
-        return self.conn.execute(
-            "select exists (select from coverage_gaps where kind = %s and from_ts <= to_timestamp(%s / 1000.0)"
-            " and coalesce(to_ts, 'infinity') >= to_timestamp(%s / 1000.0))",
-            [kind, ts_ms, ts_ms],
-        ).fetchone()[0]
+    def is_in_gap(self, kind, token, ts_ms):
+        """Return whether a gap of a kind, of a token's market or of all, covers an instant."""
+        return self.conn.execute(IN_GAP, [kind, token.rpartition(":")[0], ts_ms, ts_ms]).fetchone()[0]
 
 
 class Sent:

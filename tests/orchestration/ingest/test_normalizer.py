@@ -336,20 +336,43 @@ def test_a_message_from_the_future_does_not_advance_a_sockets_newest_instant(ear
 @pytest.fixture
 def numbered(normalizer):
     normalizer.sequenced = True
+    for state in normalizer.states.values():
+        state.book.numbered = True
     return normalizer
 
 
-def test_a_numbered_change_applies_to_the_snapshot_before_it_whatever_its_time(numbered):
+def test_a_numbered_change_from_before_its_snapshot_becomes_a_snapshot(numbered):
+    """Stored books are rebuilt in the order of time: as a change it would stand before the snapshot, without effect."""
     numbered.apply([book(YES, BIDS, ASKS, NOW + 50)])
     numbered.apply([change(YES, 1, 410_000, 3_000_000, ts_ms=NOW + 40)])
     batch = numbered.cut_batch()
 
-    (row,) = batch.changes
-    (snapshot,) = batch.snapshots
-    assert (row.ts_ms, row.published) == (NOW + 40, True)
-    assert row.seq > snapshot.seq
+    assert not batch.changes
+    first, second = batch.snapshots
+    assert (first.ts_ms, second.ts_ms) == (NOW + 50, NOW + 50)
+    assert second.seq > first.seq
+    assert second.bids == [(410_000, 3_000_000), *BIDS]
     assert numbered.states[YES.token_id].book.best_bid == 410_000
-    assert {instant for _, instant in batch.quotes} == {NOW + 50}
+    assert batch.quotes[YES.token_id, NOW + 50].bid == 410_000
+
+
+def test_a_numbered_change_that_is_older_than_the_one_before_it_still_applies(numbered):
+    numbered.apply([change(YES, 1, 410_000, 3_000_000, ts_ms=NOW + 60)])
+    numbered.apply([change(YES, 1, 410_000, 0, ts_ms=NOW + 55)])
+    first, second = numbered.cut_batch().changes
+
+    assert (second.ts_ms, second.published) == (NOW + 55, True)
+    assert second.seq > first.seq
+    assert numbered.states[YES.token_id].book.best_bid == 400_000
+
+
+def test_a_numbered_book_may_be_crossed_for_a_moment(numbered):
+    state = numbered.states[YES.token_id]
+    numbered.apply([change(YES, 1, 430_000, 3_000_000, ts_ms=NOW + 60)])
+    assert (state.book.state, numbered.counts.mismatches) == ("verified", 0)
+    numbered.apply([change(YES, -1, 420_000, 0, ts_ms=NOW + 60)])
+
+    assert (state.book.best_bid, state.book.best_ask) == (430_000, None)
 
 
 def test_a_numbered_snapshot_stands_after_the_change_before_it(numbered):

@@ -228,21 +228,52 @@ def test_what_was_missed_of_markets_that_are_not_followed_is_no_loss():
 
 def test_a_book_that_does_not_come_is_asked_for_and_nothing_waits_for_it_but_a_gap_says_so(monkeypatch):
     monkeypatch.setattr(resync, "REQUEST_S", 0.0)
+    monkeypatch.setattr(resync, "NUMBERED_GREETING_S", 0.0)
     world, asked = numbered_world()
-    of = token(1)
-    world.follow(of)
+    of, other = token(1), token(2)
+    world.follow(of, other)
+    world.sync(of, other)
+    world.lose()
+    world.sync(other)
+    (lost,) = world.losses.open()
+    world.resync.opened(world.socket)
     for _ in range(NO_BOOK_ATTEMPTS):
         world.update()
     assert asked == [[of.token_id]] * NO_BOOK_ATTEMPTS
-    assert world.losses.all == []
-
     world.update()
-    world.update()
-    gaps = [(loss.cause, loss.token_ids, loss.to_ms) for loss in world.losses.all]
-    assert [(cause, tokens) for cause, tokens, _ in gaps] == [(resync.NO_BOOK, {of.token_id})] * 2
-    assert world.losses.all[0].to_ms == world.losses.all[1].from_ms, "without a hole"
 
+    assert world.losses.open() == [], "nothing waits for it"
+    lasting = world.losses.all[-1]
+    assert (lasting.cause, lasting.token_ids, lasting.to_ms) == (resync.NO_BOOK, {of.token_id}, None)
+    assert lasting.from_ms <= lost.to_ms, "without a hole"
+    assert world.losses.unsaved_ms() == min(lost.from_ms, lasting.from_ms)
+    lasting.gap_ids = [1]
+    world.losses.all = [lasting]
+    assert world.losses.unsaved_ms() is None, "the next leader closes it"
+
+    world.sync(of, ts_ms=NOW + 9_000)
+    assert lasting.to_ms >= NOW + 9_000
+    world.update()
+    assert world.losses.all == [lasting]
+
+
+def test_what_a_connection_asks_for_by_itself_is_not_asked_for_at_once():
+    world, asked = numbered_world()
+    of = token(1)
+    world.follow(of)
+    world.update()
+
+    assert asked == []
+    assert world.normalizer.states[of.token_id].due_at > 0
+
+
+def test_a_numbered_connection_that_is_lost_may_have_missed_what_is_a_little_older():
+    world, _ = numbered_world()
+    of = token(1)
+    world.follow(of)
     world.sync(of)
-    world.update()
-    assert len(world.losses.all) == 2
-    assert world.losses.open() == []
+    world.socket.newest_ms = NOW
+    world.lose()
+
+    (loss,) = world.losses.open()
+    assert loss.from_ms == NOW - resync.MARGIN_MS

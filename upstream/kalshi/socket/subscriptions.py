@@ -91,6 +91,8 @@ class SessionSubscriptions:
         self.commands: list[Command] = []
         """To be sent, in order."""
         self.pending: dict[int, PendingCommand] = {}
+        self.confirmations = 0
+        """How many commands the exchange has answered with what it sends."""
         self._channels = channels
         self._everywhere = everywhere
         self._ids = count(1)
@@ -160,6 +162,7 @@ class SessionSubscriptions:
         if channel == BOOKS:
             subscription.unanchor(tickers or (), now + FIRST_SNAPSHOTS_S)
         self.by_sid[sid] = subscription
+        self.confirmations += 1
         self._asked.add(channel)  # it may have been refused before
         self.begin(now)
         return True
@@ -180,6 +183,7 @@ class SessionSubscriptions:
 
     def confirm(self, command_id: int, tickers: list[str] | None) -> list[str]:
         """Take note of an update; return markets that were to be added, and are not among those it lists."""
+        self.confirmations += 1
         pending = self.pending.pop(command_id, None)
         subscription = self.by_sid.get(pending.sid) if pending else None
         if pending is None or subscription is None or tickers is None or pending.action != "add_markets":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.ingest.exchanges.kalshi import MARKETS_PER_SOCKET, KalshiClient
+from orchestration.ingest.exchanges.kalshi import MAX_NAMED, KalshiClient
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import Token, value_usd
 from tests.upstream.kalshi.following import sandbox_books
@@ -83,5 +83,10 @@ def test_markets_come_with_their_events(sandbox, client):
     assert [event["event_id"] for event in events] == [market.event.ticker]
 
 
-def test_a_connection_has_thousands_of_markets(client):
-    assert client.assets_per_socket == 2 * MARKETS_PER_SOCKET
+def test_trades_of_many_markets_are_read_with_those_of_all(sandbox, client):
+    own = made_trades(sandbox)
+    tickers = sorted({each.market.ticker for each in own})
+    wanted = [*tickers[1:], *(f"KXNONE-{number}" for number in range(MAX_NAMED))]
+    listed = client.listed(wanted, START_MS, START_MS + 2 * MINUTE)
+
+    assert {each.trade.trade_id for each in listed} == {each.id for each in own if each.market.ticker != tickers[0]}

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from orchestration.ingest.exchanges.kalshi_connection import MARGIN_MS, MAX_OFF_MS, KalshiConnection
+from orchestration.ingest.exchanges.kalshi_connection import MARGIN_MS, MAX_EARLY_MS, MAX_OFF_MS, KalshiConnection
 from orchestration.ingest.storage import ids
 from tests.patience import PATIENCE_S
 from tests.upstream.kalshi.conversations import exchange, place, signer
 from tests.upstream.kalshi.samples import frame
 from upstream.kalshi.socket import conversation, subscriptions
 from upstream.polymarket.market_channel.messages import Book, LastTrade, LevelChange, NewMarket, Resolved, Unknown
-from upstream.transport.errors import RefusedObject, SocketLost
+from upstream.transport.errors import RefusedObject, SocketLost, SubscriptionRefused
 
 NOW_MS = 1_795_000_000_000
 A, B = "KXFED-27APR-T4.25", "KXRAIN-26NOV27"
@@ -253,8 +253,9 @@ def test_trades_that_the_exchange_does_not_send_are_said_and_no_book_counts_with
         if any(type(each) is Book and each.market == A for each in messages):
             await made.subscribe([f"{B}:yes", f"{B}:no"])
 
-    found, _ = heard(play, during=follow, refused=("add_markets",))
+    found, missed = heard(play, during=follow, refused=("add_markets",))
 
+    assert missed == [], "nothing of it counted yet: its start is a gap until its books are there"
     assert [each.market for each in found if isinstance(each, Book)] == [A, A]
     assert [each.reason for each in found if isinstance(each, RefusedObject)] == [
         "the exchange refuses a command: 26 Market limit"
@@ -283,7 +284,50 @@ def test_a_subscription_of_trades_that_ends_is_a_loss_of_everything_until_it_is_
     assert [type(each) for each in found] == [Book] * 4
 
 
-@pytest.mark.parametrize("ts_ms", [NOW_MS + 700_000, 1])
+def test_a_channel_that_is_refused_ends_the_connection_with_the_reason():
+    async def play(side):
+        await side.answer(1)
+        await side.socket.wait_closed()
+
+    async def listen():
+        async with exchange(lambda socket: play(Exchange(socket, refused=("trade",)))) as url:
+            made = KalshiConnection(
+                signer(), url, [f"{A}:yes"], news=False, on_missed=lambda _: None, now_ms=lambda: NOW_MS
+            )
+            async with contextlib.AsyncExitStack() as stack:
+                await made.__aenter__()
+                stack.push_async_callback(made.close)
+                async for _ in made:
+                    pass
+
+    with pytest.raises(SubscriptionRefused, match="26 Market limit"):
+        asyncio.run(asyncio.wait_for(listen(), PATIENCE_S))
+
+
+def test_what_cannot_be_converted_ends_the_connection_and_not_the_feed(monkeypatch):
+    monkeypatch.setattr(KalshiConnection, "_trade", lambda *_: 1 / 0)
+
+    async def play(side):
+        await side.answer(1)
+        await side.trade()
+        await side.bye()
+
+    assert heard(play) == ([], [])
+
+
+def test_a_gap_begins_no_later_than_now():
+    async def play(side):
+        await side.answer(1)
+        await side.trade(1, ts_ms=NOW_MS + MAX_EARLY_MS)
+        await side.trade(2, skip=1)
+        await side.bye()
+
+    ((_, lost),) = heard(play)[1]
+
+    assert lost.from_ms == NOW_MS - MARGIN_MS
+
+
+@pytest.mark.parametrize("ts_ms", [NOW_MS + 11_000, 1])
 def test_a_change_at_an_impossible_time_is_refused_and_its_book_comes_anew(ts_ms):
     async def play(side):
         await side.answer(1)

@@ -36,7 +36,7 @@ def normalizer_of(*token_ids):
         book = OrderBook()
         book.snapshot(BIDS, ASKS, 1_000, "aa")
         states[token_id] = SimpleNamespace(book=book)
-    return SimpleNamespace(states=states, catch_up=lambda _: None)
+    return SimpleNamespace(sequenced=False, states=states, catch_up=lambda _: None)
 
 
 def watched(answer, tokens=("one", "two"), meanwhile=None):

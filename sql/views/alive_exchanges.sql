@@ -1,0 +1,21 @@
+-- Exchanges of which what is live can be relied on: the feed's leader gave a sign of life within ten seconds, and nothing that it heard
+-- waits to be written, or what it has written is not stale. A quiet exchange leaves nothing waiting; the setting is read only where
+-- something waits. (The view's name sorts before those of the views that need it. `alive_feed` is Polymarket's, for the release before.)
+create view alive_exchanges as
+select exchange
+from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+join stage_clocks using (stage)
+where beat_at > now() - interval '10 seconds'
+    and (
+        detail ->> 'backlog_events' = '0'
+        or last_data_at > now() - make_interval(
+            secs => coalesce(
+                (
+                    select jsonb_path_query_first(value, 'strict $ ? (@ >= 1 && @ <= 604800)')::int
+                    from settings
+                    where name = 'parameters.' || stage || '_fail_after_s'
+                ),
+                fail_after_s
+            )
+        )
+    );
