@@ -21,7 +21,8 @@ left join (
     union all
     select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes group by kind
 ) as g using (kind)
-left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind);
+left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind)
+where h.exchange = :exchange;
 
 -- name: kinds_of_market(market_key, recorded)$
 -- The same of one market, as far as it existed, and its first and last row; `off`, of exchanges that are not recorded.
@@ -64,20 +65,20 @@ ends (kind, first, last) as materialized (
     ) as s
 ),
 known as materialized (
-    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id, m.exchange, m.is_recorded
-    from coverage_held h
-    cross join market m
-    join ends e using (kind)
+    select e.kind, h.stage, coalesce(h.held, '{}') * m.life as held, e.first, e.last, m.market_id, m.exchange
+    from market m
+    cross join ends e
+    left join coverage_held h on h.kind = e.kind and h.exchange = m.exchange and m.is_recorded
 )
 select coalesce(json_agg(extended(
     coverage_record(
-        h.kind, case when p.off or not h.is_recorded then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
+        h.kind, case when p.off or h.stage is null then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
         (select max(day) from coverage_days d where d.kind = h.kind)
     ),
     json_build_object('first_ts', as_ms(h.first), 'last_ts', as_ms(h.last))
 )::json order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
 from known h
-join pipeline_status p using (stage)
+left join pipeline_status p using (stage)
 cross join lateral (
     select
         count(*) filter (where r.status = 'open') as open, count(*) filter (where r.status = 'fillable') as fillable,
@@ -170,10 +171,11 @@ where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
 -- --- For reconciliation and filling ---------------------------------------------------------------------------------------------
 
 -- name: remember_since()!
--- Stores since when the live feed has recorded: its figures contain that, and they are dropped some day.
+-- Stores since when the live feeds have recorded: their figures contain that, and they are dropped some day.
 insert into settings (name, value)
-select 'recorded_since', to_jsonb(as_ms(since))
-from recorded_since() as since
+select name, to_jsonb(as_ms(since))
+from (values ('polymarket', 'recorded_since'), ('kalshi', 'recorded_since_kalshi')) as feeds (exchange, name)
+cross join lateral (select recorded_since(exchange) as since) as began
 where since is not null
 on conflict (name) do nothing;
 

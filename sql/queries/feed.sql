@@ -435,7 +435,7 @@ on conflict (name) do update set value = excluded.value, updated_at = now();
 -- Markets of a shard, of the order book that are new, are open again, or are named: key, id, tokens, since when (ms) something of them may be missing,
 -- and when they were over (null: they are not). Nothing is missing from before the feed began to record; `since_ms` where that is not known.
 with recorded as (
-    select coalesce(recorded_since(), to_timestamp(:since_ms::bigint / 1000.0)) as since
+    select coalesce(recorded_since(:exchange), to_timestamp(:since_ms::bigint / 1000.0)) as since
 ),
 found as (
     select market_key, coalesce(created_at, first_seen_at) as began

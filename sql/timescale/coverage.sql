@@ -38,12 +38,16 @@ return case
     when coalesce(of_shards, 1) % shards = 0 then (coalesce(of_shard, 1) - shard) % shards = 0
 end;
 
--- Since when the live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
-create function recorded_since() returns timestamptz
+-- Since when an exchange's live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
+create function recorded_since(exchange text) returns timestamptz
 language sql stable parallel safe
 as $$
     select coalesce(
-        (select to_timestamp((value #>> '{}')::bigint / 1000.0) from settings where name = 'recorded_since'),
+        (
+            select to_timestamp((value #>> '{}')::bigint / 1000.0)
+            from settings
+            where name = case exchange when 'polymarket' then 'recorded_since' else 'recorded_since_' || exchange end
+        ),
         (
             select min(since)
             from (
@@ -51,7 +55,7 @@ as $$
                 from (
                     select coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards, min(ts) as first
                     from feed_stats
-                    where (feed = 'polymarket' or starts_with(feed, 'polymarket/')) and messages > 0
+                    where (feed = exchange or starts_with(feed, exchange || '/')) and messages > 0
                     group by feed
                 ) as feeds
                 group by shards
@@ -60,6 +64,11 @@ as $$
         )
     );
 $$;
+
+-- Polymarket's, for the release before.
+create function recorded_since() returns timestamptz
+language sql stable parallel safe
+return recorded_since('polymarket');
 
 -- What a gap spans; one that goes on, up to now.
 create function gap_span(from_ts timestamptz, to_ts timestamptz) returns tstzrange

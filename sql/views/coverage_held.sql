@@ -1,17 +1,16 @@
--- What is held of each kind, as stretches of time: between their ends nothing is missing but what `coverage_gap_records` names.
+-- What is held of each kind of an exchange, as stretches of time: between their ends nothing is missing but what `coverage_gap_records` names.
+-- An exchange whose feed has never recorded has no rows but Polymarket.
 create view coverage_held as
 with live as (
     select
-        tstzmultirange(tstzrange(
+        exchange, stage,
+        case when since is not null then tstzmultirange(tstzrange(
             since, greatest(since, last_data_at, to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)), '[]'
-        )) as recorded
-    from (
-        select
-            recorded_since() as since, last_data_at, detail
-        from stage_clocks
-        where stage = 'ingestion'
-    ) as began
-    where since is not null
+        )) else '{}' end as recorded
+    from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+    join stage_clocks using (stage)
+    cross join lateral (select recorded_since(exchange) as since) as began
+    where since is not null or exchange = 'polymarket'
 ),
 kept as (  -- retention drops whole chunks
     select
@@ -21,19 +20,20 @@ kept as (  -- retention drops whole chunks
     group by 1
 )
 select
-    'trades' as kind, 'ingestion' as stage,
+    'trades' as kind, stage,
     (
-        coalesce((select recorded from live), '{}')
-        + coalesce((
+        recorded
+        + coalesce((  -- days are reconciled with Polymarket's list
             select range_agg(tstzrange(day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'))
             from coverage_days
-            where coverage_days.kind = 'trades'
+            where coverage_days.kind = 'trades' and exchange = 'polymarket'
         ), '{}')
-    ) * coalesce((select since from kept where name = 'trades'), '{}') as held
+    ) * coalesce((select since from kept where name = 'trades'), '{}') as held,
+    exchange
+from live
 union all
-select
-    'books', 'ingestion',
-    coalesce((select recorded from live), '{}') * coalesce((select since from kept where name = 'book_events'), '{}')
+select 'books', stage, recorded * coalesce((select since from kept where name = 'book_events'), '{}'), exchange
+from live
 union all
 select
     'settlements', 'settlement',
@@ -41,6 +41,7 @@ select
         (select ts from chain_blocks where number >= r.from_block order by number limit 1),
         (select ts from chain_blocks where number <= r.to_block order by number desc limit 1),
         '[]'
-    )), '{}')
+    )), '{}'),
+    'polymarket'
 from chain_ranges r
 where exists (select from chain_blocks where number between r.from_block and r.to_block);

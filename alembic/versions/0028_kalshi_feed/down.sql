@@ -73,6 +73,80 @@ where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed);
 
 drop view alive_exchanges;
 
+drop view coverage_held;
+
+create or replace function recorded_since() returns timestamptz
+language sql stable parallel safe
+as $$
+    select coalesce(
+        (select to_timestamp((value #>> '{}')::bigint / 1000.0) from settings where name = 'recorded_since'),
+        (
+            select min(since)
+            from (
+                select shards, max(first) as since
+                from (
+                    select coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards, min(ts) as first
+                    from feed_stats
+                    where (feed = 'polymarket' or starts_with(feed, 'polymarket/')) and messages > 0
+                    group by feed
+                ) as feeds
+                group by shards
+                having count(*) = shards
+            ) as begun
+        )
+    );
+$$;
+
+drop function recorded_since(text);
+
+create view coverage_held as
+with live as (
+    select
+        tstzmultirange(tstzrange(
+            since, greatest(since, last_data_at, to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)), '[]'
+        )) as recorded
+    from (
+        select
+            recorded_since() as since, last_data_at, detail
+        from stage_clocks
+        where stage = 'ingestion'
+    ) as began
+    where since is not null
+),
+kept as (  -- retention drops whole chunks
+    select
+        hypertable_name as name, tstzmultirange(tstzrange(min(range_start), null)) as since
+    from timescaledb_information.chunks
+    where hypertable_schema = 'public' and hypertable_name in ('trades', 'book_events')
+    group by 1
+)
+select
+    'trades' as kind, 'ingestion' as stage,
+    (
+        coalesce((select recorded from live), '{}')
+        + coalesce((
+            select range_agg(tstzrange(day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'))
+            from coverage_days
+            where coverage_days.kind = 'trades'
+        ), '{}')
+    ) * coalesce((select since from kept where name = 'trades'), '{}') as held
+union all
+select
+    'books', 'ingestion',
+    coalesce((select recorded from live), '{}') * coalesce((select since from kept where name = 'book_events'), '{}')
+union all
+select
+    'settlements', 'settlement',
+    coalesce(range_agg(tstzrange(
+        (select ts from chain_blocks where number >= r.from_block order by number limit 1),
+        (select ts from chain_blocks where number <= r.to_block order by number desc limit 1),
+        '[]'
+    )), '{}')
+from chain_ranges r
+where exists (select from chain_blocks where number between r.from_block and r.to_block);
+
+delete from settings where name like 'recorded\_since\_%' or name in ('followed_kalshi');
+
 -- A view that is replaced keeps its columns.
 drop view analytics.coverage_gaps;
 

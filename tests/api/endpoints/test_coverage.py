@@ -342,12 +342,21 @@ def test_what_is_asked_of_many_gaps_is_read_from_indexes(conn):
         from generate_series(1, 3000) as n"""
     )
     conn.execute("analyze coverage_gaps")
-    newest = {"kind": None, "status": None, "since": EARLIEST, "until": LATEST, "before_ts": LATEST, "before_place": 1}
+    of = {"exchange": "polymarket"}
+    newest = {
+        **of,
+        "kind": None,
+        "status": None,
+        "since": EARLIEST,
+        "until": LATEST,
+        "before_ts": LATEST,
+        "before_place": 1,
+    }
 
     page = [node for node in nodes(conn, queries.gaps.sql, newest | {"limit": 51}) if of_gaps(node)]
     conn.execute("set local enable_seqscan = off")
     conn.execute("set local enable_bitmapscan = off")
-    whole = [node for node in nodes(conn, queries.kinds.sql, {}) if of_gaps(node)]
+    whole = [node for node in nodes(conn, queries.kinds.sql, of) if of_gaps(node)]
 
     assert [(node["Index Name"], node["Actual Rows"]) for node in page] == [("coverage_gaps_from_ts_idx", 51)]
     assert {(node["Node Type"], node["Index Name"]) for node in whole} == {
