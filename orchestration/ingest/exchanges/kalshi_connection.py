@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from orchestration.ingest.exchanges.base import Missed
-from orchestration.ingest.gaps.losses import KINDS
 from orchestration.ingest.plausible import instant_fault
 from orchestration.ingest.storage import ids
+from orchestration.ingest.storage.rows import KINDS
 from upstream.kalshi.book import KalshiBook
 from upstream.kalshi.fields import OUTCOMES, token_id
 from upstream.kalshi.socket.connection import KalshiSocket

@@ -10,10 +10,9 @@ import psycopg
 
 from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.storage.rows import Token
+from orchestration.ingest.storage.rows import KINDS, Token
 from sql.queries import feed as queries
 
-KINDS = ("books", "trades")
 MAX_MARKETS_PER_LOSS = 2_000  # a loss of more is written as one of all markets of the shard
 MAX_UNSAVED = 1_000  # closed losses waiting to be written; beyond it neighbours are joined
 LOSSES_PER_JOIN = 10  # neighbouring losses joined into one

@@ -9,8 +9,9 @@ import psycopg
 from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
-from orchestration.ingest.gaps.losses import KINDS, MAX_MARKETS_PER_LOSS
+from orchestration.ingest.gaps.losses import MAX_MARKETS_PER_LOSS
 from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.storage.rows import KINDS
 from sql.queries import feed as queries
 
 LISTED = "listed before it was followed"

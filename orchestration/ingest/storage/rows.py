@@ -7,6 +7,9 @@ import msgspec
 from orchestration.ingest.storage.ids import change_id
 from sql.database import MICRO
 
+KINDS = ("books", "trades")
+"""Kinds of data, of which something may be missing."""
+
 
 class Token(msgspec.Struct, frozen=True, gc=False):
     """An outcome of a market: the exchange's ids and ours."""
