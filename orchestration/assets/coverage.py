@@ -8,10 +8,11 @@ from typing import Any
 
 import dagster as dg
 
-from config import settings
+from config import exchanges, settings
 from orchestration.assets.pipeline import result
 from orchestration.coverage import days, filling, judging
-from orchestration.ingest.exchanges.polymarket import PolymarketClient
+from orchestration.ingest.exchanges.base import ExchangeClient
+from orchestration.ingest.exchanges.opening import client_of
 from orchestration.resources import Database, Exchange
 from orchestration.settlement import chain
 from orchestration.settlement.ranges import Ranges
@@ -24,12 +25,16 @@ COUNT_S = 10_800.0
 each_day = dg.DailyPartitionsDefinition(start_date="2023-01-01")
 
 
+def recorded() -> list[exchanges.Exchange]:
+    """Return the exchanges that are recorded here."""
+    names = settings.get().exchange_names
+    return [each for each in exchanges.EXCHANGES.values() if each.is_recorded and each.name in names]
+
+
 @contextmanager
-def exchange_client(exchange: Exchange) -> Iterator[PolymarketClient]:
-    """Open the exchange client for a block."""
-    client = PolymarketClient(
-        exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
-    )
+def exchange_client(at: Exchange, exchange: exchanges.Exchange = exchanges.POLYMARKET) -> Iterator[ExchangeClient]:
+    """Open an exchange's client for a block."""
+    client = client_of(exchange, at)
     try:
         yield client
     finally:
@@ -48,9 +53,11 @@ def coverage_gaps(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> dg.MaterializeResult[None]:
     """Fill known gaps, for half an hour at most."""
-    began = time.monotonic()
-    with exchange_client(exchange) as client, database.connection(autocommit=True, name="presage gaps") as conn:
-        filled = filling.fill(conn, client, should_stop=lambda: time.monotonic() - began > FILL_S)
+    began, filled = time.monotonic(), filling.FillResult()
+    with database.connection(autocommit=True, name="presage gaps") as conn:
+        for each in recorded():
+            with exchange_client(exchange, each) as client:
+                filled.add(filling.fill(conn, client, should_stop=lambda: time.monotonic() - began > FILL_S))
         left = {f"{kind} {status}": count for kind, status, count in queries.gap_counts(conn)}
     if filled.failed:
         context.log.warning("%s gaps could not be filled for now", filled.failed)

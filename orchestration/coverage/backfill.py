@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchanges.polymarket import PolymarketClient
+    from orchestration.ingest.exchanges.base import ExchangeClient
     from orchestration.markets.discovery import Discovery
     from orchestration.settlement.ranges import Ranges
     from orchestration.settlement.reading import ChainSource
@@ -121,7 +121,7 @@ class Backfill:
     """One backfill run. Takes an autocommit connection."""
 
     conn: psycopg.Connection[Any]
-    exchange: PolymarketClient
+    exchange: ExchangeClient
     state: BackfillState
     books_kept: timedelta
     rpc: ChainSource | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchanges.polymarket import PolymarketClient
+    from orchestration.ingest.exchanges.base import ExchangeClient
     from orchestration.ingest.storage.rows import TradeRow
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
@@ -61,7 +61,7 @@ class DayResult:
 
 def reconcile_trades(
     conn: psycopg.Connection[Any],
-    exchange: PolymarketClient,
+    exchange: ExchangeClient,
     day: date,
     *,
     should_stop: Callable[[], bool] = lambda: False,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchanges.polymarket import PolymarketClient
+    from orchestration.ingest.exchanges.base import ExchangeClient
     from orchestration.ingest.gaps.from_data_api import CoverageGap
 
 SETTLE_S = 900.0  # until then the live feed handles its own gaps
@@ -36,11 +36,16 @@ class FillResult:
     listed: int = 0
     added: int = 0
 
+    def add(self, other: FillResult) -> None:
+        """Add another exchange's counts."""
+        for name in ("gaps", "failed", "unknown", "listed", "added"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 def fill(
-    conn: psycopg.Connection[Any], exchange: PolymarketClient, *, should_stop: Callable[[], bool] = lambda: False
+    conn: psycopg.Connection[Any], exchange: ExchangeClient, *, should_stop: Callable[[], bool] = lambda: False
 ) -> FillResult:
-    """Fill what can be filled, newest gap first; a gap that cannot be filled now is retried by the next run."""
+    """Fill what can be filled of an exchange, newest gap first; what cannot be now is retried by the next run."""
     queries.remember_since(conn)
     tape = TradeReconciler(conn, exchange, should_stop=should_stop)
     filled = FillResult()

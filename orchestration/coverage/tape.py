@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchanges.polymarket import PolymarketClient
+    from orchestration.ingest.exchanges.base import ExchangeClient, Listed
     from orchestration.ingest.storage.rows import TradeRow
-    from upstream.polymarket.data_api.client import DataApiTrade as Listed
 
 WINDOW_MS = 600_000  # listed and compared in one piece, so that memory and the span of a commit stay small
 MAX_WINDOW_MS, FEW_TRADES = 14_400_000, 2_000  # max piece, used while fewer trades than FEW_TRADES are listed
@@ -79,14 +78,14 @@ class TradeReconciler:
     def __init__(
         self,
         conn: psycopg.Connection[Any],
-        exchange: PolymarketClient,
+        exchange: ExchangeClient,
         *,
         should_stop: Callable[[], bool] = lambda: False,
         note: Callable[[list[TradeRow]], None] = lambda _: None,
     ) -> None:
         """Call `note` with the trades that were missing, within the transaction that writes them."""
         self._conn = conn
-        self._writer = Writer(conn)
+        self._writer = Writer(conn, has_trade_ids=exchange.exchange.has_trade_ids)
         self._exchange = exchange
         self._naming = TokenResolver(exchange)
         self._should_stop = should_stop
@@ -171,7 +170,7 @@ class TradeReconciler:
     def _listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Listed]:
         """List trades from one second up to, but excluding, another, newest first; split in halves if too many."""
         try:
-            return self._exchange.listed(markets, from_ms, to_ms - SECOND_MS)
+            return [*self._exchange.listed(markets, from_ms, to_ms - SECOND_MS)]
         except Incomplete:
             middle = (from_ms + to_ms) // 2 // SECOND_MS * SECOND_MS
             if middle in (from_ms, to_ms):

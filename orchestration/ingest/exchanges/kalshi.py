@@ -116,7 +116,11 @@ class KalshiClient(ExchangeClient):
         return [listing.row(self.source) for listing in page.items], events
 
     def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[KalshiListed]:
-        """List trades of some markets (none: all but combos) between two instants, newest first."""
+        """List trades of some markets (none: all but combos) between two instants, newest first.
+
+        The first and last second are listed whole.
+        """
+        from_ms, to_ms = from_ms // 1000 * 1000, to_ms // 1000 * 1000 + 999
         span = datetime.fromtimestamp(from_ms / 1000, UTC), datetime.fromtimestamp(to_ms / 1000, UTC)
         tickers = sorted(markets) if 0 < len(markets) <= MAX_NAMED else (None,)
         found = [
