@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cli.stack.processes import Program
 from config import settings
-from config.exchanges import POLYMARKET
+from config.exchanges import EXCHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -158,9 +158,10 @@ class FeedHost(threading.Thread):
 
     def _feeds(self, shards: int) -> list[str]:
         from orchestration.feeds.shards import Shard
+        from orchestration.ingest.exchanges.opening import recorded
         from orchestration.settlement import chain
 
-        feeds = [shard.feed(POLYMARKET.name) for shard in Shard.all(shards)]
+        feeds = [shard.feed(exchange.name) for exchange in recorded(self._settings) for shard in Shard.all(shards)]
         return [*feeds, SETTLEMENT] if chain.urls(self._settings) else feeds
 
     def apply(self) -> None:
@@ -209,9 +210,13 @@ class FeedHost(threading.Thread):
 
 
 def program_name(feed: str) -> str:
-    """Return the name of a feed's program, and of its log: `live`, `live-2of4`, `settlement`."""
+    """Return the name of a feed's program, and of its log.
+
+    >>> [program_name(feed) for feed in ("polymarket", "polymarket/2of4", "kalshi/2of4", "settlement")]
+    ['live', 'live-2of4', 'live-kalshi-2of4', 'settlement']
+    """
     family, _, shard = feed.partition("/")
-    kind = family if family == SETTLEMENT else "live"
+    kind = family if family == SETTLEMENT else EXCHANGES[family].own("live").replace("_", "-")
     return f"{kind}-{shard}" if shard else kind
 
 
@@ -222,6 +227,6 @@ def command(feed: str) -> Sequence[str]:
         return sys.executable, "-m", "orchestration.settlement", "--window", str(WINDOW_S)
     number, _, of = (shard or "1of1").partition("of")
     return (
-        *(sys.executable, "-m", "orchestration.ingest", "--feed", family),
+        *(sys.executable, "-m", "orchestration.ingest", "--exchange", family),
         *("--shard", f"{number}/{of}", "--window", str(WINDOW_S)),
     )

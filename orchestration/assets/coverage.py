@@ -12,7 +12,7 @@ from config import exchanges, settings
 from orchestration.assets.pipeline import result
 from orchestration.coverage import days, filling, judging
 from orchestration.ingest.exchanges.base import ExchangeClient
-from orchestration.ingest.exchanges.opening import client_of
+from orchestration.ingest.exchanges.opening import client_of, recorded
 from orchestration.resources import Database, Exchange
 from orchestration.settlement import chain
 from orchestration.settlement.ranges import Ranges
@@ -23,12 +23,6 @@ GROUP, KINDS = "coverage", {"timescaledb"}
 FILL_S = 1800.0  # per pass; the next one continues with the rest
 COUNT_S = 10_800.0
 each_day = dg.DailyPartitionsDefinition(start_date="2023-01-01")
-
-
-def recorded() -> list[exchanges.Exchange]:
-    """Return the exchanges that are recorded here."""
-    names = settings.get().exchange_names
-    return [each for each in exchanges.EXCHANGES.values() if each.is_recorded and each.name in names]
 
 
 @contextmanager
@@ -55,7 +49,7 @@ def coverage_gaps(
     """Fill known gaps, for half an hour at most."""
     began, filled = time.monotonic(), filling.FillResult()
     with database.connection(autocommit=True, name="presage gaps") as conn:
-        for each in recorded():
+        for each in recorded(settings.get()):
             with exchange_client(exchange, each) as client:
                 filled.add(filling.fill(conn, client, should_stop=lambda: time.monotonic() - began > FILL_S))
         left = {f"{kind} {status}": count for kind, status, count in queries.gap_counts(conn)}

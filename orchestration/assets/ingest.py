@@ -9,17 +9,14 @@ import psycopg
 
 from config import exchanges, settings, tunables
 from config.exchanges import KALSHI, POLYMARKET
-from config.settings import Settings
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
 from orchestration.feeds.runs import SHARD_TAG
 from orchestration.feeds.shards import Shard
-from orchestration.ingest.exchanges.opening import client_of, kalshi_signer
+from orchestration.ingest.exchanges.opening import client_of, obstacle
 from orchestration.ingest.feed import LiveFeed
 from orchestration.resources import Database, Exchange
 from sql.queries import feed as queries
-from upstream.kalshi.signing import MISSING
-from upstream.transport.errors import Unauthenticated
 
 # Each asset shows the feed figures that belong to it.
 LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
@@ -131,24 +128,10 @@ def feed_of(exchange_: exchanges.Exchange, prefix: str = "") -> ExchangeFeed:
             job=live.name,
             window_s=configured.live_window_s,
             shards=shards,
-            hosted=exchange_.name == POLYMARKET.name,  # hosts with the role `feed` run no other's
+            hosted=True,
         )
 
     return ExchangeFeed(feed, live, keeper)
-
-
-def obstacle(exchange: exchanges.Exchange, configured: Settings) -> str:
-    """Return why an exchange is not recorded; empty if it is."""
-    if not exchange.is_recorded:
-        return f"{exchange.title} is not recorded"
-    if exchange.name not in configured.exchange_names:
-        return f"{exchange.title} is not configured: add {exchange.name} to PRESAGE_EXCHANGES"
-    if exchange.name == KALSHI.name:
-        try:
-            return "" if kalshi_signer() else MISSING
-        except Unauthenticated as fault:
-            return str(fault)
-    return ""
 
 
 def _switch(conn: psycopg.Connection, stage: str, why: str) -> None:

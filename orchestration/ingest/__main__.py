@@ -15,7 +15,6 @@ def main() -> int:
     configured = settings.get()
     parser = standalone.arguments("live", configured.live_window_s)
     parser.add_argument("--exchange", default="polymarket", choices=[*EXCHANGES])
-    parser.add_argument("--feed", help="name of its leases: that of the exchange, unless it is given")
     parser.add_argument("--shard", type=Shard.parse, default=WHOLE, metavar="2/4", help="which part of the markets")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
@@ -29,7 +28,7 @@ def main() -> int:
             url,
             exchange,
             run_id=given.run_id,
-            feed=given.feed or given.exchange,
+            feed=given.exchange,
             shard=given.shard,
             window_s=given.window,
             settle_s=given.settle,

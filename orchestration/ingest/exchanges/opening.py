@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from config import settings
-from config.exchanges import KALSHI
+from config.exchanges import EXCHANGES, KALSHI
 from orchestration.ingest.exchanges.kalshi import KalshiClient
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
-from upstream.kalshi.signing import read_signer
+from upstream.kalshi.signing import MISSING, read_signer
+from upstream.transport.errors import Unauthenticated
 
 if TYPE_CHECKING:
     from config.exchanges import Exchange
@@ -30,3 +31,22 @@ def kalshi_signer() -> Signer | None:
     configured = settings.get()
     key_id = configured.kalshi_key_id
     return read_signer(key_id.get_secret_value() if key_id else None, configured.kalshi_private_key_file)
+
+
+def recorded(configured: Settings) -> list[Exchange]:
+    """Return the exchanges that are recorded by these settings."""
+    return [each for each in EXCHANGES.values() if not obstacle(each, configured)]
+
+
+def obstacle(exchange: Exchange, configured: Settings) -> str:
+    """Return why an exchange is not recorded; empty if it is."""
+    if not exchange.is_recorded:
+        return f"{exchange.title} is not recorded"
+    if exchange.name not in configured.exchange_names:
+        return f"{exchange.title} is not configured: add {exchange.name} to PRESAGE_EXCHANGES"
+    if exchange.name == KALSHI.name:
+        try:
+            return "" if kalshi_signer() else MISSING
+        except Unauthenticated as fault:
+            return str(fault)
+    return ""

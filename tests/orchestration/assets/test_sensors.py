@@ -18,6 +18,7 @@ from orchestration.feeds import keeping
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import SHARD_TAG
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.exchanges import opening
 from orchestration.resources import Database
 from sql.queries import equivalents as queries
 from sql.roles.rights import PIPELINE
@@ -334,7 +335,7 @@ def test_a_feed_that_cannot_run_is_not_started_and_its_stage_says_why(monkeypatc
     configured = Settings(_env_file=None)
     monkeypatch.setattr(config_settings, "get", lambda: configured)
 
-    assert live.obstacle(KALSHI._replace(is_recorded=is_recorded), configured).startswith(why)
+    assert opening.obstacle(KALSHI._replace(is_recorded=is_recorded), configured).startswith(why)
 
 
 def test_the_stage_of_an_exchange_that_is_not_recorded_is_off(tick, conn):
