@@ -30,6 +30,14 @@ def test_duplicates_and_events_before_the_subscription_are_dropped():
     assert session.last == 8
 
 
+def test_all_markets_of_another_exchange_are_asked_for_by_its_name():
+    _, answers = Session("http://x", "key", exchange="kalshi").receive(say("hello", seq=9, oldest_seq=1, ts=1))
+
+    assert json.loads(answers[0]) == {"action": "subscribe", "exchange": "kalshi", "resume_from": 9}
+    with pytest.raises(ValueError, match="without `markets`"):
+        Session("http://x", "key", exchange="kalshi", markets=["a"])
+
+
 def test_a_stream_from_now_on_resumes_from_its_first_greeting():
     session = Session("https://x/base/", "a key&", types=["trade"])
     assert session.url == "wss://x/base/stream?api_key=a+key%26"

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class AsyncStream:
     """Events as they happen, each once and in order, over any number of connections.
 
-    `address` is the service's base URL. `markets` are ids or slugs, `types` event types; None is all. Activity of
-    `wallets` is added to that. `resume_from` is the `seq` of the last event received earlier: save `last`, and nothing
-    is missed over restarts of your program. A gap raises `Lost`, or is passed to `on_gap` if that is given.
+    `address` is the service's base URL. `markets` are ids or slugs, `types` event types; None is all. All markets are
+    those of one `exchange`, Polymarket unless it is given. Activity of `wallets` is added to that. `resume_from` is the
+    `seq` of the last event received earlier: save `last`, and nothing is missed over restarts. A gap raises `Lost`, or is passed to `on_gap` if that is given.
     `Unavailable` is raised after `patience_s` without a connection. `ssl` has the certificates, `proxy` is a proxy's
     address; True takes it from the environment.
     """
@@ -44,6 +44,7 @@ class AsyncStream:
         *,
         markets: Iterable[str] | None = None,
         types: Iterable[Type] | None = None,
+        exchange: str | None = None,
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
         on_gap: Callable[[StreamGap], object] | None = None,
@@ -51,7 +52,9 @@ class AsyncStream:
         ssl: SSLContext | None = None,
         proxy: Proxy = True,
     ) -> None:
-        self._session = Session(address, key, markets=markets, types=types, wallets=wallets, resume_from=resume_from)
+        self._session = Session(
+            address, key, markets=markets, types=types, exchange=exchange, wallets=wallets, resume_from=resume_from
+        )
         self._on_gap, self._patience_s = on_gap, patience_s
         self._options = options(self._session.url, ssl, proxy)
         self._socket: ClientConnection | None = None

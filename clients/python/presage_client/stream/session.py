@@ -37,6 +37,7 @@ class Session:
         *,
         markets: Iterable[str] | None = None,
         types: Iterable[str] | None = None,
+        exchange: str | None = None,
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
     ) -> None:
@@ -46,6 +47,9 @@ class Session:
         self.url = urlunsplit((SCHEMES[parts.scheme], parts.netloc, path, urlencode({"api_key": self._key}), ""))
         self._markets = None if markets is None else list(markets)
         self._types = None if types is None else list(types)
+        if exchange is not None and markets is not None:
+            raise ValueError("`exchange` is for all markets of an exchange, without `markets`")
+        self._exchange = exchange
         self._wallets = list(wallets)
         self.last = resume_from  # `seq` of the newest event received or passed over
         self._resumed_from = 0
@@ -62,7 +66,8 @@ class Session:
             commands.append({"action": "subscribe_wallet", "wallets": self._wallets})
         filter_ = {} if self._types is None else {"types": self._types}
         if self._markets is None:
-            commands.append({"action": "subscribe", **filter_})
+            of = {} if self._exchange is None else {"exchange": self._exchange}
+            commands.append({"action": "subscribe", **of, **filter_})
         else:  # an empty list still subscribes: to wallets alone
             parts = range(0, len(self._markets) or 1, MAX_MARKETS_PER_COMMAND)
             commands += [
