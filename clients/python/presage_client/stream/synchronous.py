@@ -30,9 +30,9 @@ class Stream:
 
     `address` is the service's base URL. `markets` are ids or slugs, `types` event types; None is all. All markets are
     those of one `exchange`, Polymarket unless it is given. Activity of `wallets` is added to that. `resume_from` is the
-    `seq` of the last event received earlier: save `last`, and nothing is missed over restarts. A gap raises `Lost`, or is passed to `on_gap` if that is given.
-    `Unavailable` is raised after `patience_s` without a connection. `ssl` has the certificates, `proxy` is a proxy's
-    address; True takes it from the environment.
+    `seq` of the last event received earlier: save `last`, and nothing is missed over restarts. A gap raises `Lost`, or
+    is passed to `on_gap` if that is given. `Unavailable` is raised after `patience_s` without a connection. `ssl` has
+    the certificates, `proxy` is a proxy's address; True takes it from the environment.
     """
 
     def __init__(
