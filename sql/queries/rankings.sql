@@ -1,74 +1,74 @@
 -- Lists of markets in various orders. The values they are ranked by are computed in activity.sql, and read here,
 -- together with when that was last done, in Unix seconds.
 
--- name: by_volume_1h(limit)^
--- Markets, most USD of the last hour first.
+-- name: by_volume_1h(exchange, limit)^
+-- Markets of an exchange, most USD of the last hour first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
-        from ranked_markets where value_1h > 0
+        from ranked_markets where exchange = :exchange and value_1h > 0
         order by value_1h desc, market_key desc
         limit :limit
     );
 
--- name: by_volume_24h(limit)^
--- Markets, most USD of the last 24 hours first.
+-- name: by_volume_24h(exchange, limit)^
+-- Markets of an exchange, most USD of the last 24 hours first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
-        from ranked_markets where value_24h > 0
+        from ranked_markets where exchange = :exchange and value_24h > 0
         order by value_24h desc, market_key desc
         limit :limit
     );
 
--- name: by_volume_7d(limit)^
--- Markets, most USD of the last seven days first.
+-- name: by_volume_7d(exchange, limit)^
+-- Markets of an exchange, most USD of the last seven days first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
-        from ranked_markets where value_7d > 0
+        from ranked_markets where exchange = :exchange and value_7d > 0
         order by value_7d desc, market_key desc
         limit :limit
     );
 
--- name: by_trades_1h(limit)^
--- Markets, most trades of the last hour first.
+-- name: by_trades_1h(exchange, limit)^
+-- Markets of an exchange, most trades of the last hour first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
-        from ranked_markets where trades_1h > 0
+        from ranked_markets where exchange = :exchange and trades_1h > 0
         order by trades_1h desc, market_key desc
         limit :limit
     );
 
--- name: by_trades_24h(limit)^
--- Markets, most trades of the last 24 hours first.
+-- name: by_trades_24h(exchange, limit)^
+-- Markets of an exchange, most trades of the last 24 hours first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
-        from ranked_markets where trades_24h > 0
+        from ranked_markets where exchange = :exchange and trades_24h > 0
         order by trades_24h desc, market_key desc
         limit :limit
     );
 
--- name: by_trades_7d(limit)^
--- Markets, most trades of the last seven days first.
+-- name: by_trades_7d(exchange, limit)^
+-- Markets of an exchange, most trades of the last seven days first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
-        from ranked_markets where trades_7d > 0
+        from ranked_markets where exchange = :exchange and trades_7d > 0
         order by trades_7d desc, market_key desc
         limit :limit
     );
 
--- name: trending(limit)^
--- Active markets that trade enough, those whose last hour stands out most first; at the end those with nothing to compare with
+-- name: trending(exchange, limit)^
+-- Active markets of an exchange that trade enough, those whose last hour stands out most first; at the end those with nothing to compare with
 -- (0).
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
@@ -78,19 +78,19 @@ select
             'spike_ratio', round(nullif(spike_ratio, 0)::numeric, 4)::float8
         ))
         from ranked_markets
-        where status = 'ACTIVE' and spike_ratio >= 0
+        where exchange = :exchange and status = 'ACTIVE' and spike_ratio >= 0
         order by spike_ratio desc nulls last, value_1h desc
         limit :limit
     );
 
--- name: breaking(limit)^
--- Active markets, those whose price has moved most first.
+-- name: breaking(exchange, limit)^
+-- Active markets of an exchange, those whose price has moved most first.
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
         select extended(record, move)
         from ranked_markets
-        where status = 'ACTIVE' and abs(price_move) > 0
+        where exchange = :exchange and status = 'ACTIVE' and abs(price_move) > 0
         order by abs(price_move) desc nulls last
         limit :limit
     );

@@ -2,7 +2,7 @@
 create view ranked_markets as
 select
     a.market_key, a.value_1h, a.trades_1h, a.value_24h, a.trades_24h, a.value_7d, a.trades_7d, a.spike_ratio, a.price_move,
-    m.market_id, m.slug, m.question, m.event_title, m.status, m.exchange, m.record,
+    m.market_id, m.slug, m.question, m.event_title, m.status, a.exchange, m.record,
     (
         select row_to_json(r)
         from (

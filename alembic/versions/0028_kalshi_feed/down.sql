@@ -147,6 +147,62 @@ where exists (select from chain_blocks where number between r.from_block and r.t
 
 delete from settings where name like 'recorded\_since\_%' or name in ('followed_kalshi');
 
+create or replace view ranked_markets as
+select
+    a.market_key, a.value_1h, a.trades_1h, a.value_24h, a.trades_24h, a.value_7d, a.trades_7d, a.spike_ratio, a.price_move,
+    m.market_id, m.slug, m.question, m.event_title, m.status, m.exchange, m.record,
+    (
+        select row_to_json(r)
+        from (
+            select as_number(a.value_1h) as vol_1h, as_number(a.value_24h) as vol_24h, round(a.spike_ratio::numeric, 4)::float8 as spike_ratio
+        ) as r
+    ) as spike,
+    (
+        select row_to_json(r)
+        from (
+            select
+                as_number(a.price_now) as price_now, as_number(a.price_baseline) as price_baseline, as_number(a.price_move) as price_move
+        ) as r
+    ) as move
+from market_activity a
+join market_records m using (market_key);
+
+delete from market_activity where exchange <> 'polymarket';
+
+drop index market_activity_value_1h_idx;
+
+drop index market_activity_trades_1h_idx;
+
+drop index market_activity_value_24h_idx;
+
+drop index market_activity_trades_24h_idx;
+
+drop index market_activity_value_7d_idx;
+
+drop index market_activity_trades_7d_idx;
+
+drop index market_activity_spike_ratio_idx;
+
+drop index market_activity_price_move_idx;
+
+alter table market_activity drop column exchange;
+
+create index market_activity_value_1h_idx on market_activity (value_1h desc, market_key desc);
+
+create index market_activity_trades_1h_idx on market_activity (trades_1h desc, market_key desc);
+
+create index market_activity_value_24h_idx on market_activity (value_24h desc, market_key desc);
+
+create index market_activity_trades_24h_idx on market_activity (trades_24h desc, market_key desc);
+
+create index market_activity_value_7d_idx on market_activity (value_7d desc, market_key desc);
+
+create index market_activity_trades_7d_idx on market_activity (trades_7d desc, market_key desc);
+
+create index market_activity_spike_ratio_idx on market_activity (spike_ratio desc nulls last, value_1h desc);
+
+create index market_activity_price_move_idx on market_activity (abs(price_move) desc nulls last);
+
 -- A view that is replaced keeps its columns.
 drop view analytics.coverage_gaps;
 

@@ -62,7 +62,7 @@ class Ranking(ReadResource):
 
     def answer(self, given: RankingParameters, **path: str) -> bytes:
         """Return the ranking with the time it was computed."""
-        computed_at, records = self.read(limit=given.limit)
+        computed_at, records = self.read(exchange=given.exchange, limit=given.limit)
         return json_list([(record,) for record in records], computed_at=computed_at)
 
 
@@ -71,7 +71,9 @@ class TopMarkets(ComputedList):
 
     def latest(self, given: TopParameters) -> tuple[int | None, list[str]]:
         """Read the ranking for the requested measure and period."""
-        found: tuple[int | None, list[str]] = self.read(TOP[given.by, given.period], limit=given.limit)
+        found: tuple[int | None, list[str]] = self.read(
+            TOP[given.by, given.period], exchange=given.exchange, limit=given.limit
+        )
         return found
 
 

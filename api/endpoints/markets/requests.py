@@ -35,6 +35,7 @@ class TopParameters(Parameters, frozen=True, kw_only=True):
     """The most traded markets."""
 
     by: Annotated[Literal["volume", "trades"], Meta(description="US dollars traded, or number of trades")] = "volume"
+    exchange: Exchange = "polymarket"
     limit: UpTo50 = 10
     period: Annotated[Literal["1h", "24h", "7d"], Meta(description="The period up to now")] = "24h"
 
@@ -53,6 +54,7 @@ class ResolvingParameters(Parameters, frozen=True, kw_only=True):
 class RankingParameters(Parameters, frozen=True, kw_only=True):
     """The top of a ranking."""
 
+    exchange: Exchange = "polymarket"
     limit: UpTo100 = 20
 
 

@@ -50,6 +50,28 @@ LISTS = {
 }
 
 
+@pytest.mark.parametrize("path", ["/v1/markets/top", "/v1/markets/trending", "/v1/markets/breaking"])
+def test_a_ranking_has_one_exchanges_markets(client, conn, both, path):
+    now = dt.datetime.now(dt.UTC)
+    figures = {f"{what}_{period}": 9_000_000 for what in ("value", "trades") for period in ("1h", "24h", "7d")}
+    for market, exchange in zip(both, ("polymarket", "kalshi"), strict=True):
+        row = {"market_key": market["market_key"], "exchange": exchange, "computed_at": now, **figures}
+        insert(conn, "market_activity", row | {"spike_ratio": 2.0, "price_move": 1000})
+
+    assert found(client.ask(path)) == [both[0]["market_id"]]
+    assert found(client.ask(path, exchange="kalshi")) == [TICKER]
+
+
+def test_recent_activity_knows_its_exchange(conn, both, add_trades):
+    for market in both:
+        add_trades(market, [{}] * 3)
+    aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
+    activity.bring_up_to_date(conn, dt.datetime.now(dt.UTC))
+
+    known = dict(conn.execute("select market_key, exchange from market_activity").fetchall())
+    assert known == {both[0]["market_key"]: "polymarket", both[1]["market_key"]: "kalshi"}
+
+
 @pytest.mark.parametrize("path", LISTS)
 def test_a_list_has_one_exchanges_markets(client, both, path):
     main, _ = both

@@ -135,6 +135,7 @@ class AsyncMarketsOperations(AsyncBaseOperations):
         self,
         *,
         by: Literal["trades", "volume"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         limit: int | None = None,
         period: Literal["1h", "24h", "7d"] | None = None,
     ) -> Records[records.BusyMarket]:
@@ -146,10 +147,13 @@ class AsyncMarketsOperations(AsyncBaseOperations):
 
         Args:
             by: US dollars traded, or number of trades. Default: volume.
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 10. At most 50.
             period: The period up to now. Default: 24h.
         """
-        return await self._call(_endpoints.TOP_MARKETS, {}, {"by": by, "limit": limit, "period": period})
+        return await self._call(
+            _endpoints.TOP_MARKETS, {}, {"by": by, "exchange": exchange, "limit": limit, "period": period}
+        )
 
     async def resolving_markets(
         self,
@@ -175,7 +179,9 @@ class AsyncMarketsOperations(AsyncBaseOperations):
             _endpoints.RESOLVING_MARKETS, {}, {"within": within, "exchange": exchange, "limit": limit, "offset": offset}
         )
 
-    async def trending_markets(self, *, limit: int | None = None) -> records.Trending:
+    async def trending_markets(
+        self, *, exchange: Literal["kalshi", "polymarket"] | None = None, limit: int | None = None
+    ) -> records.Trending:
         """Markets with a volume spike in the last hour.
 
         Active markets by `spike_ratio`: US dollars of the last hour divided by the 24 hours' hourly mean; ties by
@@ -187,11 +193,14 @@ class AsyncMarketsOperations(AsyncBaseOperations):
         Credits: 2.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 20. At most 100.
         """
-        return await self._call(_endpoints.TRENDING_MARKETS, {}, {"limit": limit})
+        return await self._call(_endpoints.TRENDING_MARKETS, {}, {"exchange": exchange, "limit": limit})
 
-    async def breaking_markets(self, *, limit: int | None = None) -> records.Breaking:
+    async def breaking_markets(
+        self, *, exchange: Literal["kalshi", "polymarket"] | None = None, limit: int | None = None
+    ) -> records.Breaking:
         """Markets with the largest price move in an hour.
 
         Active markets by absolute `price_move`: from the earliest sample of the last 65 minutes to now; recomputed
@@ -200,9 +209,10 @@ class AsyncMarketsOperations(AsyncBaseOperations):
         Credits: 2.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 20. At most 100.
         """
-        return await self._call(_endpoints.BREAKING_MARKETS, {}, {"limit": limit})
+        return await self._call(_endpoints.BREAKING_MARKETS, {}, {"exchange": exchange, "limit": limit})
 
     async def new_markets(
         self,

@@ -135,6 +135,7 @@ class MarketsOperations(BaseOperations):
         self,
         *,
         by: Literal["trades", "volume"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         limit: int | None = None,
         period: Literal["1h", "24h", "7d"] | None = None,
     ) -> Records[records.BusyMarket]:
@@ -146,10 +147,13 @@ class MarketsOperations(BaseOperations):
 
         Args:
             by: US dollars traded, or number of trades. Default: volume.
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 10. At most 50.
             period: The period up to now. Default: 24h.
         """
-        return self._call(_endpoints.TOP_MARKETS, {}, {"by": by, "limit": limit, "period": period})
+        return self._call(
+            _endpoints.TOP_MARKETS, {}, {"by": by, "exchange": exchange, "limit": limit, "period": period}
+        )
 
     def resolving_markets(
         self,
@@ -175,7 +179,9 @@ class MarketsOperations(BaseOperations):
             _endpoints.RESOLVING_MARKETS, {}, {"within": within, "exchange": exchange, "limit": limit, "offset": offset}
         )
 
-    def trending_markets(self, *, limit: int | None = None) -> records.Trending:
+    def trending_markets(
+        self, *, exchange: Literal["kalshi", "polymarket"] | None = None, limit: int | None = None
+    ) -> records.Trending:
         """Markets with a volume spike in the last hour.
 
         Active markets by `spike_ratio`: US dollars of the last hour divided by the 24 hours' hourly mean; ties by
@@ -187,11 +193,14 @@ class MarketsOperations(BaseOperations):
         Credits: 2.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 20. At most 100.
         """
-        return self._call(_endpoints.TRENDING_MARKETS, {}, {"limit": limit})
+        return self._call(_endpoints.TRENDING_MARKETS, {}, {"exchange": exchange, "limit": limit})
 
-    def breaking_markets(self, *, limit: int | None = None) -> records.Breaking:
+    def breaking_markets(
+        self, *, exchange: Literal["kalshi", "polymarket"] | None = None, limit: int | None = None
+    ) -> records.Breaking:
         """Markets with the largest price move in an hour.
 
         Active markets by absolute `price_move`: from the earliest sample of the last 65 minutes to now; recomputed
@@ -200,9 +209,10 @@ class MarketsOperations(BaseOperations):
         Credits: 2.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of markets in the response. Default: 20. At most 100.
         """
-        return self._call(_endpoints.BREAKING_MARKETS, {}, {"limit": limit})
+        return self._call(_endpoints.BREAKING_MARKETS, {}, {"exchange": exchange, "limit": limit})
 
     def new_markets(
         self,
