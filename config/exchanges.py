@@ -19,6 +19,8 @@ class Exchange(NamedTuple):
     """Whether its trades and books are recorded; of the others, the catalogue is all there is."""
     is_sequenced: bool
     """Whether its messages are numbered: the order of arrival counts, and books come over the socket alone."""
+    has_chain: bool
+    """Whether its trades are settled on a chain that is indexed."""
     has_trade_ids: bool
     """Whether its trades have ids; otherwise they are told apart by their transactions, or by what they say."""
 
@@ -32,9 +34,23 @@ class Exchange(NamedTuple):
 
 
 POLYMARKET = Exchange(
-    "polymarket", "Polymarket", "^0x[0-9a-f]{64}$", is_recorded=True, is_sequenced=False, has_trade_ids=False
+    "polymarket",
+    "Polymarket",
+    "^0x[0-9a-f]{64}$",
+    is_recorded=True,
+    is_sequenced=False,
+    has_chain=True,
+    has_trade_ids=False,
 )
-KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False, is_sequenced=True, has_trade_ids=True)
+KALSHI = Exchange(
+    "kalshi",
+    "Kalshi",
+    "^[A-Z0-9.-]{1,200}$",
+    is_recorded=False,
+    is_sequenced=True,
+    has_chain=False,
+    has_trade_ids=True,
+)
 
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
 RECORDED = [exchange.name for exchange in EXCHANGES.values() if exchange.is_recorded]

@@ -326,7 +326,7 @@ class Bars(Struct):
 
 
 class PlatformStats(Struct):
-    """Totals of the platform."""
+    """Totals of an exchange."""
 
     total_markets: Count
     active_markets: Count

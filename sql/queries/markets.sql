@@ -152,15 +152,16 @@ cross join lateral (
 ) as beside
 where m.market_key = :market_key;
 
--- name: platform()$
--- Platform totals, of the recorded exchange. The 24 hours are as old as their oldest part: unchanged figures are rewritten every five minutes only.
+-- name: platform(exchange, stage, has_chain)$
+-- Totals of an exchange, whose feed has a stage. The 24 hours are as old as their oldest part: unchanged figures are rewritten every five minutes only.
 select json_build_object(
-    'total_markets', (select count(*) from markets where exchange = 'polymarket'),
-    'active_markets', (select count(*) from markets where status = 'ACTIVE' and exchange = 'polymarket'),
+    'total_markets', (select count(*) from markets where exchange = :exchange),
+    'active_markets', (select count(*) from markets where status = 'ACTIVE' and exchange = :exchange),
     'volume_24h_usd', coalesce(as_number(sum(value_usd)::bigint), 0),
     'trades_24h', coalesce(sum(trades), 0),
-    'onchain_trades_total', (select trades from chain_heads where feed = 'settlement'),
-    'last_ingested_at', (select as_unix(last_data_at) from stage_clocks where stage = 'ingestion'),
+    'onchain_trades_total', (select trades from chain_heads where feed = 'settlement' and :has_chain::boolean),
+    'last_ingested_at', (select as_unix(last_data_at) from stage_clocks where stage = :stage),
     'computed_at', as_unix(max(computed_at))
 )::text
-from market_stats_24h;
+from market_stats_24h s
+where not exists (select from markets m where m.market_key = s.market_key and m.exchange <> :exchange);

@@ -165,7 +165,9 @@ class UdfSearch(UdfResource):
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit)
         else:
-            rows = [(record,) for record in self.read(TOP["volume", "24h"], exchange=POLYMARKET.name, limit=given.limit)[1]]
+            rows = [
+                (record,) for record in self.read(TOP["volume", "24h"], exchange=POLYMARKET.name, limit=given.limit)[1]
+            ]
         found = []
         for row in rows:
             market = msgspec.json.decode(row[-1])

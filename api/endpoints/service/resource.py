@@ -13,10 +13,12 @@ import msgspec
 from api.data import cache_server
 from api.endpoints.base.resource import ReadResource
 from api.errors import Problem
+from config.exchanges import EXCHANGES
 
 if TYPE_CHECKING:
     import falcon
 
+    from api.endpoints.service.requests import StatsParameters
     from api.schemas.requests import Parameters
     from api.server.middleware import ApiResponse
 
@@ -67,11 +69,13 @@ class PipelineStatus(ReadResource):
 
 
 class PlatformTotals(ReadResource):
-    """Totals of the platform."""
+    """Totals of an exchange."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:
+    def answer(self, given: StatsParameters, **path: str) -> bytes:
         """Return the totals."""
-        return self.required(self.read())
+        exchange = EXCHANGES[given.exchange]
+        stage = exchange.own("ingestion")
+        return self.required(self.read(exchange=exchange.name, stage=stage, has_chain=exchange.has_chain))
 
 
 class OpenApiDocument(ReadResource):

@@ -6,6 +6,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.service.metrics import MetricsPage
+from api.endpoints.service.requests import StatsParameters
 from api.endpoints.service.resource import (
     HealthCheck,
     OpenApiDocument,
@@ -44,10 +45,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/stats",
         resource=PlatformTotals,
         query=markets.platform,
+        parameters=StatsParameters,
         answers=records.PlatformStats,
         cache_s=30,
         tag="Service",
-        summary="Totals of the platform",
+        summary="Totals of an exchange",
     ),
     Endpoint(
         name="pipeline_status",

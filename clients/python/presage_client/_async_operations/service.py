@@ -37,12 +37,15 @@ class AsyncServiceOperations(AsyncBaseOperations):
         """
         return await self._call(_endpoints.TIME, {}, {})
 
-    async def stats(self) -> records.PlatformStats:
-        """Totals of the platform.
+    async def stats(self, *, exchange: Literal["kalshi", "polymarket"] | None = None) -> records.PlatformStats:
+        """Totals of an exchange.
 
         Credits: 1.
+
+        Args:
+            exchange: The exchange that lists them. Default: polymarket.
         """
-        return await self._call(_endpoints.STATS, {}, {})
+        return await self._call(_endpoints.STATS, {}, {"exchange": exchange})
 
     async def pipeline_status(self) -> records.Pipeline:
         """Freshness of each pipeline stage.

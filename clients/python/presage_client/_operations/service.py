@@ -37,12 +37,15 @@ class ServiceOperations(BaseOperations):
         """
         return self._call(_endpoints.TIME, {}, {})
 
-    def stats(self) -> records.PlatformStats:
-        """Totals of the platform.
+    def stats(self, *, exchange: Literal["kalshi", "polymarket"] | None = None) -> records.PlatformStats:
+        """Totals of an exchange.
 
         Credits: 1.
+
+        Args:
+            exchange: The exchange that lists them. Default: polymarket.
         """
-        return self._call(_endpoints.STATS, {}, {})
+        return self._call(_endpoints.STATS, {}, {"exchange": exchange})
 
     def pipeline_status(self) -> records.Pipeline:
         """Freshness of each pipeline stage.

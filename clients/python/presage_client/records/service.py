@@ -174,7 +174,7 @@ class Pipeline(Record, kw_only=True):
 
 
 class PlatformStats(Record, kw_only=True):
-    """Totals of the platform."""
+    """Totals of an exchange."""
 
     INSTANTS: ClassVar[dict[str, str]] = {"last_ingested_at": "s", "computed_at": "s"}
 
