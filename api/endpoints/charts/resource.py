@@ -165,9 +165,8 @@ class UdfSearch(UdfResource):
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit)
         else:
-            rows = [
-                (record,) for record in self.read(TOP["volume", "24h"], exchange=POLYMARKET.name, limit=given.limit)[1]
-            ]
+            _, top = self.read(TOP["volume", "24h"], exchange=POLYMARKET.name, limit=given.limit)
+            rows = [(record,) for record in top]
         found = []
         for row in rows:
             market = msgspec.json.decode(row[-1])

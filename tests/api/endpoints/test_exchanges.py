@@ -62,6 +62,17 @@ def test_a_ranking_has_one_exchanges_markets(client, conn, both, path):
     assert found(client.ask(path, exchange="kalshi")) == [TICKER]
 
 
+def test_totals_are_one_exchanges(client, conn, both, add_trades):
+    add_trades(both[0], [{}] * 3)
+    add_trades(both[1], [{}] * 2)
+    aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
+    ours, theirs = (client.ask("/v1/stats", **of).json for of in ({}, {"exchange": "kalshi"}))
+
+    assert (ours["total_markets"], ours["trades_24h"]) == (1, 3)
+    assert (theirs["total_markets"], theirs["trades_24h"]) == (1, 2)
+    assert theirs["onchain_trades_total"] is None
+
+
 def test_recent_activity_knows_its_exchange(conn, both, add_trades):
     for market in both:
         add_trades(market, [{}] * 3)
