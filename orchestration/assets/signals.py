@@ -70,7 +70,8 @@ def analysis_due(context: dg.SensorEvaluationContext, database: Database) -> dg.
     """Start one pass at a time."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage analysis_due") as conn:
-        until, looked, ingested = queries.clocks(conn)
+        until, looked = queries.clocks(conn)
+        ingested = queries.ingested_until(conn)
     why = reason_to_wait(until, looked, ingested, now, runs=unfinished(context.instance, job.name))
     if why is not None:
         return dg.SkipReason(why)

@@ -160,14 +160,20 @@ select pg_advisory_xact_lock(hashtextextended('presage.analysis', 0));
 select (detail ->> 'until')::timestamptz from stage_clocks where stage = 'analysis';
 
 -- name: ingested_until()$
--- The newest timestamp of the feed's data.
-select last_data_at from stage_clocks where stage = 'ingestion';
+-- Up to when the feeds' data is in. Another exchange's feed that is late is waited for, but not longer than two minutes, nor if it is
+-- gone: what it writes later is found when the day is recomputed.
+select least(i.last_data_at, (
+    select min(o.last_data_at)
+    from stage_clocks o
+    where starts_with(o.stage, 'ingestion_') and o.beat_at > now() - interval '10 seconds' and o.detail ->> 'backlog_events' <> '0'
+        and o.last_data_at > now() - interval '2 minutes'
+))
+from stage_clocks i
+where i.stage = 'ingestion';
 
 -- name: clocks()^
--- The minute up to which everything has been analysed, when analysis last ran, and the newest timestamp of the feed's data.
-select (a.detail ->> 'until')::timestamptz, a.beat_at, i.last_data_at
-from stage_clocks a, stage_clocks i
-where a.stage = 'analysis' and i.stage = 'ingestion';
+-- The minute up to which everything has been analysed, and when analysis last ran.
+select (detail ->> 'until')::timestamptz, beat_at from stage_clocks where stage = 'analysis';
 
 -- name: parameters_at(at)^
 -- The edition of the formulas and the parameters in force at an instant; the first known ones before any.

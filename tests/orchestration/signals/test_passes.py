@@ -13,6 +13,7 @@ from config import tunables
 from orchestration import stream
 from orchestration.signals import again, passes
 from sql import database
+from sql.queries import signals as queries
 from tests import stream_rows
 from tests.factories import add_market
 from tests.orchestration.signals.histories import END, MINUTE_MS, History, millis, quiet
@@ -98,6 +99,26 @@ def test_a_minute_that_the_feed_has_not_brought_is_waited_for_without_being_late
 
     assert (passed.minutes, passed.until) == (0, END - MINUTE)
     assert clock(jumped)[1] == END + 10 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("late_s", "silent_s", "backlog", "is_waited_for"),
+    [(30, 1, 7, True), (30, 1, 0, False), (30, 15, 7, False), (130, 1, 7, False)],
+    ids=["late", "quiet", "gone", "too late"],
+)
+def test_another_exchanges_feed_that_is_late_is_waited_for_a_little(conn, late_s, silent_s, backlog, is_waited_for):
+    conn.execute("update stage_clocks set last_data_at = now() where stage = 'ingestion'")
+    conn.execute(
+        "update stage_clocks set last_data_at = now() - make_interval(secs => %s),"
+        " beat_at = now() - make_interval(secs => %s), detail = jsonb_build_object('backlog_events', %s::int)"
+        " where stage = 'ingestion_kalshi'",
+        [late_s, silent_s, backlog],
+    )
+    (late,) = conn.execute(
+        "select now() - make_interval(secs => %s) = %s", [late_s, queries.ingested_until(conn)]
+    ).fetchone()
+
+    assert late is is_waited_for
 
 
 def test_before_the_feed_has_brought_anything_there_is_nothing_to_analyse(conn):
