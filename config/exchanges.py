@@ -15,6 +15,10 @@ class Exchange(NamedTuple):
     """As people write it."""
     market_id: str
     """Pattern of its markets' ids."""
+    socket_source: str
+    """What quarantine calls its socket."""
+    trades_source: str
+    """What gaps call its list of trades, by which they are filled."""
     is_recorded: bool
     """Whether its trades and books are recorded; of the others, the catalogue is all there is."""
     is_sequenced: bool
@@ -37,6 +41,8 @@ POLYMARKET = Exchange(
     "polymarket",
     "Polymarket",
     "^0x[0-9a-f]{64}$",
+    "market_socket",
+    "data_api",
     is_recorded=True,
     is_sequenced=False,
     has_chain=True,
@@ -46,6 +52,8 @@ KALSHI = Exchange(
     "kalshi",
     "Kalshi",
     "^[A-Z0-9.-]{1,200}$",
+    "kalshi_socket",
+    "kalshi",
     is_recorded=False,
     is_sequenced=True,
     has_chain=False,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SETTLE_S = 900.0  # until then the live feed handles its own gaps
 RETRY_S = 3000.0  # after a failed attempt: with the next run
 MAX_GAPS = 1000
-FILLED_BY = "data_api"
 
 
 @dataclass
@@ -87,5 +86,5 @@ def _fill(conn: psycopg.Connection[Any], tape: TradeReconciler, gap: CoverageGap
         filled.unknown += left.total()
         feed_queries.mark_attempt(conn, gap_ids=gap_ids, next_s=RETRY_S, fault=unknown_markets_fault(left), detail="{}")
         return
-    feed_queries.mark_filled(conn, gap_ids=gap_ids, to_ms=gap.to_ms, filled_by=FILLED_BY, detail="{}")
+    feed_queries.mark_filled(conn, gap_ids=gap_ids, to_ms=gap.to_ms, filled_by=tape.exchange.trades_source, detail="{}")
     filled.gaps += len(gap_ids)

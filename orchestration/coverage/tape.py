@@ -87,6 +87,7 @@ class TradeReconciler:
         self._conn = conn
         self._writer = Writer(conn, has_trade_ids=exchange.exchange.has_trade_ids)
         self._exchange = exchange
+        self.exchange = exchange.exchange
         self._naming = TokenResolver(exchange)
         self._should_stop = should_stop
         self._note = note
@@ -148,10 +149,7 @@ class TradeReconciler:
         rows = {row.trade_id: row for row in self._exchange.rows(tokens, listed)}
         found.names.extend(rows)
         around = {"since": _instant(from_ms) - MAX_TIME_DIFFERENCE, "until": _instant(to_ms) + MAX_TIME_DIFFERENCE}
-        held = {
-            trade_id
-            for _, trade_id, _ in queries.trades_held(self._conn, exchange=self._exchange.exchange.name, **around)
-        }
+        held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, exchange=self.exchange.name, **around)}
         missing = [row for row in rows.values() if row.trade_id not in held]
         for first in range(0, len(missing), AT_ONCE):
             self._add(missing[first : first + AT_ONCE], around, gap_ids, found if counted else Reconciliation())
@@ -204,9 +202,7 @@ class TradeReconciler:
     def _count_unlisted(
         self, found: Reconciliation, listed: np.ndarray[Any, np.dtype[np.int64]], hour: datetime
     ) -> None:
-        rows = list(
-            queries.trades_held(self._conn, exchange=self._exchange.exchange.name, since=hour, until=hour + HOUR)
-        )
+        rows = list(queries.trades_held(self._conn, exchange=self.exchange.name, since=hour, until=hour + HOUR))
         names = np.fromiter((trade_id for _, trade_id, _ in rows), dtype=np.int64, count=len(rows))
         for at in np.flatnonzero(~np.isin(names, listed)):
             market_key, _, hashless = rows[at]

@@ -7,6 +7,7 @@ from time import time
 
 import msgspec
 
+from config.exchanges import POLYMARKET
 from orchestration.ingest.books.disagreements import Disagreements
 from orchestration.ingest.books.live_books import LiveBookQueue
 from orchestration.ingest.books.order_book import EMPTY_ASK
@@ -39,7 +40,6 @@ from upstream.polymarket.market_channel.socket import (
     Unknown,
 )
 
-SOURCE = "market_socket"
 REFRESH_MS = 60_000  # a live price that does not change is confirmed at most this often, when something is received
 MAX_UNKNOWN_TOKENS = 10_000  # remembered until the catalogue is read again
 MAX_PENDING_MESSAGES = 5_000  # buffered for one token
@@ -69,6 +69,7 @@ class Normalizer:
         exchange: ExchangeClock | None = None,
         oldest_event_days: int = 90,
         sequenced: bool = False,
+        source: str = POLYMARKET.socket_source,
     ) -> None:
         self.exchange = exchange or ExchangeClock()
         self.states: dict[str, TokenState] = {}
@@ -86,6 +87,7 @@ class Normalizer:
         self.live_books = LiveBookQueue()
         self._clock = clock
         self.sequenced = sequenced  # the order of arrival is the exchange's, whatever the timestamps
+        self._source = source
         self._oldest_event_ms = oldest_event_days * 86_400_000
         self._priced: dict[str, TokenState] = {}
         self._disagreements = Disagreements()
@@ -199,7 +201,7 @@ class Normalizer:
 
     def refuse(self, reason: str, payload: str) -> None:
         """Quarantine a whole payload."""
-        self._refuse(SOURCE, reason, payload)
+        self._refuse(self._source, reason, payload)
 
     def _other(self, message: ChannelMessage | RefusedObject) -> int:
         if isinstance(message, OF_A_TOKEN):
@@ -215,7 +217,7 @@ class Normalizer:
             elif isinstance(message, LastTrade):
                 self._trade(state, message)
             elif fault := instant_fault(message.ts_ms, self._now_ms):
-                self._refuse(SOURCE, fault, message)
+                self._refuse(self._source, fault, message)
             else:
                 state.tick_size = message.new
                 self.live_books.add(state)
@@ -243,7 +245,7 @@ class Normalizer:
         counts.messages += len(group)
         if not EPOCH_MS < ts_ms < self._now_ms + MAX_AHEAD_MS:
             for change in group:
-                self._refuse(SOURCE, instant_fault(ts_ms, self._now_ms), change)
+                self._refuse(self._source, instant_fault(ts_ms, self._now_ms), change)
             return
         contents = [(final.hash, final.side, final.price, final.size)]
         if len(group) > 1:
@@ -307,7 +309,7 @@ class Normalizer:
             return False
         book = state.book
         if fault := instant_fault(message.ts_ms, self._now_ms):
-            self._refuse(SOURCE, fault, message)
+            self._refuse(self._source, fault, message)
             return False
         message = self._in_order(state, message)
         ts_ms = message.ts_ms
@@ -380,7 +382,7 @@ class Normalizer:
         ts_ms, price, size = message.ts_ms, message.price, message.size
         fault = trade_fault(message, self._now_ms)
         if fault:
-            self._refuse(SOURCE, fault, message)
+            self._refuse(self._source, fault, message)
             return
         token = state.token
         trade_id = message.trade_id

@@ -30,7 +30,8 @@ class Receiver:
         self, settings: Settings, exchange: ExchangeClient, fetch: Fetch, *, run_id: str, shard: Shard = WHOLE
     ) -> None:
         days = settings.books_retention_days
-        self.normalizer = Normalizer(oldest_event_days=days, sequenced=exchange.exchange.is_sequenced)
+        of = exchange.exchange
+        self.normalizer = Normalizer(oldest_event_days=days, sequenced=of.is_sequenced, source=of.socket_source)
         keep: Keep | None = None
         if settings.live_standby_defers and not exchange.exchange.is_sequenced:
             kept = int((settings.live_buffer_mb * 1_000_000 or BUFFER_BYTES) * KEPT_SHARE)

@@ -168,7 +168,7 @@ class GapFiller:
                 conn, gap_ids=gap_ids, next_s=next_s, fault=unknown_markets_fault(unknown), detail=_json(detail)
             )
         else:
-            self._mark(gap_ids, end_ms, "data_api", {"listed": listed})
+            self._mark(gap_ids, end_ms, self._exchange.exchange.trades_source, {"listed": listed})
         return added
 
     def _add(self, trades: list[TradeRow], gap_ids: Sequence[int] = ()) -> int:

@@ -99,7 +99,7 @@ class LeaderConnection:
         assert self._writer is not None
         payload = repr([batch.trades, batch.changes, batch.snapshots, list(batch.quotes.values())])[:65536]
         reason = f"the database refuses it: {fault}".replace("\0", "")
-        row = Refusal("market_socket", reason, payload.replace("\0", ""))
+        row = Refusal(self._exchange.socket_source, reason, payload.replace("\0", ""))
         return self._writer.write(WriteBatch(refusals=[row])), 1
 
     def resign(self) -> None:

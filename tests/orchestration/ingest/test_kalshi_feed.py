@@ -80,7 +80,7 @@ def test_withheld_messages_are_gaps_whose_trades_come_from_rest_and_books_are_ri
     wait_until(lambda: {kind for kind, _, cause, *_ in world.gaps() if cause == "sequence"} == {"books", "trades"})
     world.end_faults()
     until = world.caught_up()
-    wait_until(lambda: world.filled("trades") == {"data_api"} and all(closed for *_, closed, _ in world.gaps()))
+    wait_until(lambda: world.filled("trades") == {"kalshi"} and all(closed for *_, closed, _ in world.gaps()))
     found = world.compared(began, until)
 
     assert not found["trades"].lost, "they were listed"
@@ -103,7 +103,7 @@ def test_a_silent_connection_is_found_and_what_it_missed_is_a_gap(world):
     wait_until(lambda: {cause for _, _, cause, *_ in world.gaps()} == {"silent"})
     world.end_faults()
     until = world.caught_up()
-    wait_until(lambda: world.filled("trades") == {"data_api"} and all(closed for *_, closed, _ in world.gaps()))
+    wait_until(lambda: world.filled("trades") == {"kalshi"} and all(closed for *_, closed, _ in world.gaps()))
     found = world.compared(began, until)
 
     assert not found["trades"].lost
