@@ -55,7 +55,7 @@ PortBase = Annotated[
         min=1024,
         max=65500,
         help="API on N, sandbox on N+1, Dagster's UI on N+2, its code server on N+3, database on N+4, "
-        "site on N+5. Default: the first six consecutive free ports from 8080.",
+        "site on N+5, a sandbox Kalshi on N+6. Default: the first seven consecutive free ports from 8080.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="API processes.")]
@@ -101,6 +101,10 @@ def demo(
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.1, help="Messages per second that the simulation sends.")] = None,
     markets: Annotated[int | None, typer.Option(min=1, help="Number of simulated markets.")] = None,
+    exchanges: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Exchanges to simulate: polymarket (the default), or polymarket,kalshi."),
+    ] = None,
     backfill: Backfill = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data of earlier runs and start over.")] = False,
     port_base: PortBase = None,
@@ -129,6 +133,7 @@ def demo(
         workers=workers,
         truth=truth,
         backfill_days=backfill,
+        exchanges=exchanges,
     )
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, fresh=fresh))
 

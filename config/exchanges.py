@@ -19,8 +19,6 @@ class Exchange(NamedTuple):
     """What quarantine calls its socket."""
     trades_source: str
     """What gaps call its list of trades, by which they are filled."""
-    is_recorded: bool
-    """Whether its trades and books are recorded; of the others, the catalogue is all there is."""
     is_sequenced: bool
     """Whether its messages are numbered: the order of arrival counts, and books come over the socket alone."""
     has_chain: bool
@@ -43,7 +41,6 @@ POLYMARKET = Exchange(
     "^0x[0-9a-f]{64}$",
     "market_socket",
     "data_api",
-    is_recorded=True,
     is_sequenced=False,
     has_chain=True,
     has_trade_ids=False,
@@ -54,14 +51,12 @@ KALSHI = Exchange(
     "^[A-Z0-9.-]{1,200}$",
     "kalshi_socket",
     "kalshi",
-    is_recorded=False,
     is_sequenced=True,
     has_chain=False,
     has_trade_ids=True,
 )
 
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
-RECORDED = [exchange.name for exchange in EXCHANGES.values() if exchange.is_recorded]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -89,8 +89,8 @@ class Settings(BaseSettings):
 
     exchanges: str = Field(
         "polymarket",
-        description="Exchanges whose markets are read, separated by commas: polymarket, kalshi. Of Kalshi only the "
-        "catalogue is read; Polymarket cannot be left out.",
+        description="Exchanges whose markets are read, separated by commas: polymarket, kalshi. Kalshi's live feed "
+        "needs its key, too; Polymarket cannot be left out.",
     )
     gamma_url: str = Field("https://gamma-api.polymarket.com", description="The exchange's catalogue.")
     clob_url: str = Field("https://clob.polymarket.com", description="The exchange's order books over REST.")

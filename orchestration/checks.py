@@ -63,9 +63,9 @@ def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
     return judged
 
 
-def lag_p99(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
-    """Check the time from the exchange's timestamp to our commit."""
-    counts = lag.merged(row[0] for row in queries.lags(conn, since=now - LAG_OVER))
+def lag_p99(conn: psycopg.Connection[Any], now: datetime, exchange: str) -> Judgement:
+    """Check the time from an exchange's timestamp to our commit."""
+    counts = lag.merged(row[0] for row in queries.lags(conn, exchange=exchange, since=now - LAG_OVER))
     p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
     if p50 is None or p99 is None:
         return Judgement(holds=True, summary="no rows were written in five minutes", figures={"messages": 0})
@@ -74,26 +74,26 @@ def lag_p99(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
     return Judgement(p99 < LAG_P99_MS, f"p50 {p50} ms, p99 {p99} ms", severity, figures)
 
 
-def not_crossed(conn: psycopg.Connection[Any]) -> Judgement:
+def not_crossed(conn: psycopg.Connection[Any], exchange: str) -> Judgement:
     """Check that no served book has a bid at or above its best ask."""
-    books, crossed, doubted, keys = queries.crossed(conn)
+    books, crossed, doubted, keys = queries.crossed(conn, exchange=exchange)
     figures = {"books": books, "crossed": crossed, "not_verified": doubted}
     if crossed:
         figures["market_keys"] = keys
     return Judgement(crossed == 0, f"{crossed} of {books} crossed, {doubted} not verified", "error", figures)
 
 
-def complementary(conn: psycopg.Connection[Any]) -> Judgement:
+def complementary(conn: psycopg.Connection[Any], exchange: str) -> Judgement:
     """Check that the mid prices of Yes and No add up to 1."""
-    pairs, apart, worst, mean = queries.complements(conn, tolerance=MID_TOLERANCE)
+    pairs, apart, worst, mean = queries.complements(conn, exchange=exchange, tolerance=MID_TOLERANCE)
     figures = {"pairs": pairs, "apart": apart, "worst": worst / 1e6, "mean": mean / 1e6}
     summary = f"{apart} of {pairs} pairs are more than {MID_TOLERANCE / 1e6} from 1"
     return Judgement(apart <= pairs * MIDS_APART_SHARE, summary, "warn", figures)
 
 
-def no_open_gaps(conn: psycopg.Connection[Any]) -> Judgement:
+def no_open_gaps(conn: psycopg.Connection[Any], exchange: str) -> Judgement:
     """Check that coverage has no gap at this moment."""
-    still_open, long_open, of_a_day, unfilled = queries.gaps(conn)
+    still_open, long_open, of_a_day, unfilled = queries.gaps(conn, exchange=exchange)
     figures = {"open": still_open, "open_over_60_s": long_open, "last_24h": of_a_day, "last_24h_unfilled": unfilled}
     summary = f"{still_open} open, {of_a_day} in 24 hours"
     return Judgement(still_open == 0, summary, "error" if long_open else "warn", figures)

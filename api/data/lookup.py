@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from cachetools import TTLCache
 
 from api.errors import Problem
-from config.exchanges import EXCHANGES, POLYMARKET, RECORDED
+from config.exchanges import EXCHANGES, POLYMARKET
+from sql.queries import coverage
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class MarketLookup:
 
     def __init__(self, pool: Pool | ReplicaReads, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
+        self._recorded = {POLYMARKET.name}  # exchanges; one that was recorded once stays so
         self._known: TTLCache[str, MarketRef, float] = TTLCache(MAX_CACHED, CACHE_TTL_S, clock)
 
     def of(self, given: str) -> MarketRef:
@@ -76,14 +78,28 @@ class MarketLookup:
         return market
 
     def recorded(self, given: str) -> MarketRef:
-        """Return the market; raise `not_found` if there is none, or if nothing of its exchange is recorded."""
+        """Return the market; raise `not_found` if there is none, or if nothing of its exchange was ever recorded."""
         market = self.of(given)
-        if market.exchange not in RECORDED:
-            title = EXCHANGES[market.exchange].title
+        if market.exchange not in self._recorded:
+            if not self._pool.read(lambda conn: coverage.recorded_since(conn, exchange=market.exchange)):
+                title = EXCHANGES[market.exchange].title
+                raise Problem(
+                    "not_found",
+                    f"Prices, order books and trades of {title} are not recorded",
+                    hint="GET /v1/markets/{id} has what the exchange lists",
+                )
+            self._recorded.add(market.exchange)
+        return market
+
+    def with_wallets(self, given: str) -> MarketRef:
+        """Return the market; raise `not_found` if there is none, or if its exchange does not say who trades."""
+        market = self.of(given)
+        exchange = EXCHANGES[market.exchange]
+        if not exchange.has_chain:
             raise Problem(
                 "not_found",
-                f"Prices, order books and trades of {title} are not recorded",
-                hint="GET /v1/markets/{id} has what the exchange lists",
+                f"{exchange.title} does not say who holds or trades its markets",
+                hint="GET /v1/markets/{id}/trades has its trades, without wallets",
             )
         return market
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.diagnosis import Finding, Status
+from config.exchanges import EXCHANGES
 from sql.queries import diagnosis as queries
 from sql.queries import pipeline as pipeline_queries
 
@@ -56,14 +57,17 @@ def lag(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
 def shards(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     """Check that each shard of the live feed has a leader and a standby; of a single one, the stage's lag tells."""
     found = list(pipeline_queries.shards(conn))
-    if len(found) == 1:
+    exchanges = {exchange for exchange, *_ in found}
+    if len(found) == len(exchanges):
         return
-    for name, led, standby, *_ in found:
+    for exchange, name, led, standby, *_ in found:
+        shard = f"shard {name}" + (f" of {EXCHANGES[exchange].title}" if len(exchanges) > 1 else "")
+        remedy = REMEDIES[EXCHANGES[exchange].own("ingestion")]
         if not led:
-            yield Finding("shards", "fail", f"shard {name} has no leader", REMEDIES["ingestion"])
+            yield Finding("shards", "fail", f"{shard} has no leader", remedy)
         elif not standby:
-            yield Finding("shards", "warn", f"shard {name} has no standby that is ready", REMEDIES["ingestion"])
-    if all(led and standby for _, led, standby, *_ in found):
+            yield Finding("shards", "warn", f"{shard} has no standby that is ready", remedy)
+    if all(led and standby for _, _, led, standby, *_ in found):
         yield Finding("shards", "ok", f"{len(found)} shards, each with a leader and a ready standby")
 
 

@@ -20,6 +20,7 @@ from cli.stack.processes import StartError, Supervisor
 from cli.stack.screen import Screen
 from cli.stack.signals import EndedBySignal, signals_raise
 from cli.stack.stack import Stack
+from config.exchanges import POLYMARKET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ class FigureWatcher(threading.Thread):
         self.outcome = outcome
         self.file = file
         self.figures = PipelineFigures()
-        self.served: FirstServed | None = None
+        self.served: dict[str, FirstServed] = {}
         self.reader: FigureReader | None = None
         self._stopping = threading.Event()
         self._updating = threading.Lock()
@@ -59,17 +60,23 @@ class FigureWatcher(threading.Thread):
             if self.reader is not None:
                 self.figures = self.reader.read(count_all=count_all)
                 self.outcome.take(self.figures)
-            if self.served is not None:
-                self.outcome.time_to_first_market_s = _rounded(self.served.market_s)
-                self.outcome.time_to_first_price_s = _rounded(self.served.price_s)
-                self._record_past(count_all=count_all)
+            for exchange, served in self.served.items():
+                of = self.outcome.of(exchange)
+                of.time_to_first_market_s, of.time_to_first_price_s = (
+                    _rounded(served.market_s),
+                    _rounded(served.price_s),
+                )
+            if first := self.outcome.by_exchange.get(POLYMARKET.name):
+                self.outcome.time_to_first_market_s = first.time_to_first_market_s
+                self.outcome.time_to_first_price_s = first.time_to_first_price_s
+            self._record_past(count_all=count_all)
             if self.file is not None:
                 self.outcome.save(self.file)
             self._save_processes()
 
     def _record_past(self, *, count_all: bool) -> None:
         """Record the back-fill's figures a minute after the first price."""
-        served = self.served
+        served = self.served.get(POLYMARKET.name)
         if served is None or served.price_s is None or self.outcome.past_at_60_s is not None or count_all:
             return
         if self.reader is not None and time.monotonic() - served.began - served.price_s >= MINUTE_S:
@@ -82,8 +89,8 @@ class FigureWatcher(threading.Thread):
         self._stopping.set()
         if self.is_alive():
             self.join(timeout=30)
-        if self.served is not None:
-            self.served.stop()
+        for served in self.served.values():
+            served.stop()
         if self.reader is not None:
             self.reader.close()
 
@@ -167,8 +174,12 @@ def _on_tables(stack: Stack, watch: FigureWatcher, *, with_key: bool) -> None:
     if with_key:
         watch.outcome.api_key = ready_key(stack.database_url, stack.plan.key_file)
         api = stack.plan.urls()["api"]
-        watch.served = FirstServed(str(api), lambda: watch.outcome.api_key, stack.installed_at)
-        watch.served.start()
+        watch.served = {  # in one step: another thread reads it
+            exchange: FirstServed(str(api), lambda: watch.outcome.api_key, stack.installed_at, exchange)
+            for exchange in stack.plan.exchanges
+        }
+        for served in watch.served.values():
+            served.start()
 
 
 def _supervise(stack: Stack, watch: FigureWatcher, screen: Screen, seconds: float | None) -> list[str]:
@@ -185,7 +196,7 @@ def _supervise(stack: Stack, watch: FigureWatcher, screen: Screen, seconds: floa
     down = [name for name, watched in stack.supervisor.watched.items() if watched.state != "up"]
     if not stack.plan.migrates:  # what the pipeline does is another host's
         return [f"{name} is down" for name in down]
-    return problems(watch.outcome, down, watch.figures.error, served=watch.served is not None)
+    return problems(watch.outcome, down, watch.figures.error, served=bool(watch.served))
 
 
 def expected(error: Exception) -> bool:

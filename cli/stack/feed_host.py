@@ -161,8 +161,11 @@ class FeedHost(threading.Thread):
         from orchestration.ingest.exchanges.opening import recorded
         from orchestration.settlement import chain
 
-        feeds = [shard.feed(exchange.name) for exchange in recorded(self._settings) for shard in Shard.all(shards)]
-        return [*feeds, SETTLEMENT] if chain.urls(self._settings) else feeds
+        first, *others = recorded(self._settings)
+        settlement = [SETTLEMENT] if chain.urls(self._settings) else []
+        # What hosts with other settings need not have stands last: runs are shared out by the place in this list.
+        feeds = [[shard.feed(exchange.name) for shard in Shard.all(shards)] for exchange in (first, *others)]
+        return [*feeds[0], *settlement, *(feed for more in feeds[1:] for feed in more)]
 
     def apply(self) -> None:
         """Do what the last look found; called by who supervises, between two checks."""

@@ -76,6 +76,7 @@ class PipelineFigures(msgspec.Struct):
     rates: dict[str, float] = {}  # rows a second, over the last ten
     lag_p50_s: float | None = None
     lag_p99_s: float | None = None
+    lags_p99_s: dict[str, float] = {}  # by exchange
     stages: list[StageLag] = []
     leases: list[FeedLease] = []
     gaps: int | None = None
@@ -157,7 +158,10 @@ class FigureReader:
         from sql.queries import figures as queries
 
         self.counter.count(conn, count_all=count_all)
-        counts = lag.merged(row[0] for row in queries.lag_counts(conn, since=self.since))
+        rows = list(queries.lag_counts(conn, since=self.since))
+        counts = lag.merged(counted for counted, _ in rows)
+        by_exchange = {name: lag.merged(each for each, of in rows if of == name) for name in {of for _, of in rows}}
+        p99s = {name: lag.quantile(each, 0.99) for name, each in by_exchange.items()}
         gaps, open_gaps = queries.gaps(conn)
         p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
         return PipelineFigures(
@@ -165,6 +169,7 @@ class FigureReader:
             rates=self.counter.rates(),
             lag_p50_s=None if p50 is None else p50 / 1000,
             lag_p99_s=None if p99 is None else p99 / 1000,
+            lags_p99_s={name: each / 1000 for name, each in sorted(p99s.items()) if each is not None},
             stages=[StageLag(*row) for row in queries.stages(conn)],
             leases=[FeedLease(*row) for row in queries.leases(conn)],
             gaps=gaps,

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 class FirstServed(threading.Thread):
-    """Measures the seconds from `began` until the API first served a market, and a price."""
+    """Measures the seconds from `began` until the API first served a market of an exchange, and a price."""
 
-    def __init__(self, api: str, key: Callable[[], str | None], began: float) -> None:
-        super().__init__(daemon=True, name="first served")
+    def __init__(self, api: str, key: Callable[[], str | None], began: float, exchange: str) -> None:
+        super().__init__(daemon=True, name=f"first served of {exchange}")
         self.api = api
         self.key = key
         self.began = began
+        self.exchange = exchange
         self.market_s: float | None = None
         self.price_s: float | None = None
         self._cursor: str | None = None
@@ -42,7 +43,7 @@ class FirstServed(threading.Thread):
 
     def _markets(self, key: str) -> list[str]:
         after = f"&cursor={quote(self._cursor)}" if self._cursor else ""
-        answer = fetch(f"{self.api}/v1/markets?status=ACTIVE&limit=100{after}", key=key) or {}
+        answer = fetch(f"{self.api}/v1/markets?exchange={self.exchange}&status=ACTIVE&limit=100{after}", key=key) or {}
         self._cursor = answer.get("next_cursor")
         return [market["market_id"] for market in answer.get("data", [])]
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cli.stack.figures import BackfillFigures
+from config.exchanges import EXCHANGES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.stack.figures import PipelineFigures
+
+
+class ExchangeOutcome(msgspec.Struct, kw_only=True):
+    """What is measured of each exchange."""
+
+    time_to_first_market_s: float | None = None
+    time_to_first_price_s: float | None = None
+    live_lag_p99_s: float | None = None
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -22,6 +31,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     time_to_first_price_s: float | None = None
     live_lag_p50_s: float | None = None
     live_lag_p99_s: float | None = None
+    by_exchange: dict[str, ExchangeOutcome] = {}
     rows: dict[str, int] = {}
     past: BackfillFigures | None = None  # the back-fill, at the last reading
     past_at_60_s: BackfillFigures | None = None  # and 60 s after the first price
@@ -40,12 +50,18 @@ class Outcome(msgspec.Struct, kw_only=True):
         """Update from a reading of the pipeline's figures."""
         self.live_lag_p50_s = figures.lag_p50_s
         self.live_lag_p99_s = figures.lag_p99_s
+        for exchange, of in self.by_exchange.items():
+            of.live_lag_p99_s = figures.lags_p99_s.get(exchange)
         self.rows = figures.rows
         self.coverage_gaps = figures.gaps
         self.quarantined = figures.quarantined
         self.past = figures.past
         self.stages = {stage.stage: stage.status for stage in figures.stages}
         self.reasons = {stage.stage: text for stage in figures.stages if (text := stage.blocked_text())}
+
+    def of(self, exchange: str) -> ExchangeOutcome:
+        """Return what is measured of an exchange."""
+        return self.by_exchange.setdefault(exchange, ExchangeOutcome())
 
     def save(self, file: Path) -> None:
         """Write it as JSON, atomically."""
@@ -74,7 +90,17 @@ def problems(outcome: Outcome, down: list[str], error: str | None = None, *, ser
         found.append("the API served no price")
     if outcome.live_lag_p99_s is None:
         found.append("no live row was committed")
-    return found
+    return [*found, *_problems_by_exchange(outcome)]
+
+
+def _problems_by_exchange(outcome: Outcome) -> Iterator[str]:
+    """Yield what is missing of each exchange, where there are several."""
+    for exchange, of in outcome.by_exchange.items() if len(outcome.by_exchange) > 1 else ():
+        title = EXCHANGES[exchange].title
+        if of.time_to_first_price_s is None:
+            yield f"the API served no price of {title}"
+        if of.live_lag_p99_s is None:
+            yield f"no live row of {title} was committed"
 
 
 def summary(outcome: Outcome, problems: list[str]) -> list[str]:
@@ -96,6 +122,12 @@ def summary(outcome: Outcome, problems: list[str]) -> list[str]:
         f"stages: {stages or 'none'}",
         f"coverage gaps {outcome.coverage_gaps}, quarantined {outcome.quarantined}",
     ]
+    if len(outcome.by_exchange) > 1:
+        lines[2:2] = [
+            f"{EXCHANGES[exchange].title}: first price after {seconds(of.time_to_first_price_s)}, "
+            f"live lag p99 {seconds(of.live_lag_p99_s)}"
+            for exchange, of in outcome.by_exchange.items()
+        ]
     if past is not None:
         lines.append(
             f"back-fill: {past.share:.0%} of {past.days} days, {past.trades:,} trades, {past.settlements:,} "

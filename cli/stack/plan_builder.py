@@ -13,6 +13,7 @@ from cli.stack import sources
 from cli.stack.plan import Plan, Source
 from cli.stack.ports import Ports, TakenError, choose
 from config import settings
+from config.exchanges import EXCHANGES, KALSHI, POLYMARKET
 from config.hosts import ONE_MACHINE, Role
 from sql.roles.rights import API, PIPELINE, SITE
 
@@ -40,6 +41,7 @@ def plan(
     workers: int | None = None,
     truth: Path | None = None,
     backfill_days: int | None = None,
+    exchanges: str | None = None,
     roles: Sequence[Role] = (),
     from_settings: bool = False,
 ) -> Plan:
@@ -51,10 +53,15 @@ def plan(
         raise typer.BadParameter("--speed requires --tape")
     if (tape is not None or live) and (rate is not None or markets is not None):
         raise typer.BadParameter("--rate and --markets require --simulate")
+    if exchanges is not None and (tape is not None or live):
+        raise typer.BadParameter("--exchanges requires --simulate; of real ones PRESAGE_EXCHANGES says which are read")
     source: Source = "exchange" if live else "tape" if tape is not None else "simulated"
     wanted = _roles(roles or given.host_roles, given) if from_settings else ONE_MACHINE
+    simulated = [POLYMARKET.name] if exchanges is None else _simulated(exchanges)
+    unneeded = () if KALSHI.name in simulated else ("kalshi",)
     try:
-        ports = _ports_of(given, wanted) if from_settings and port_base is None else choose(port_base)
+        chosen = from_settings and port_base is None
+        ports = _ports_of(given, wanted) if chosen else choose(port_base, unneeded=unneeded)
     except TakenError as error:
         raise typer.BadParameter(str(error)) from error
     return Plan(
@@ -72,6 +79,7 @@ def plan(
         trusted_proxies=given.trusted_proxies,
         dagster_password=given.dagster_password.get_secret_value() if given.dagster_password else None,
         log_format=given.log_format,
+        exchanges=simulated,
         seed=1 if simulate is None else simulate,
         tape=tape.resolve() if tape else None,
         speed=speed,
@@ -80,6 +88,14 @@ def plan(
         truth=truth.resolve() if truth else None,
         backfill_days=_backfill(source, backfill_days, given),
     )
+
+
+def _simulated(given: str) -> list[str]:
+    """Return the exchanges to simulate, from names separated by commas."""
+    names = [name.strip() for name in given.split(",")]
+    if POLYMARKET.name not in names or len(set(names)) < len(names) or not set(names) <= set(EXCHANGES):
+        raise typer.BadParameter(f"--exchanges: {given!r} is not polymarket, alone or with kalshi")
+    return names
 
 
 def _roles(roles: Sequence[Role], given: Settings) -> Sequence[Role]:
@@ -124,6 +140,7 @@ def _ports_of(given: Settings, roles: Sequence[Role]) -> Ports:
         code=given.dagster_port + 2,
         database=given.dagster_port + 3,
         site=given.site_port,
+        kalshi=given.dagster_port + 4,
     )
     needed = {name for role in roles for name in (("dagster", "code") if role == "dagster" else (role,))}
     if taken := {name: port for name, port in ports.taken().items() if name in needed}:

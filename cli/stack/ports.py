@@ -1,12 +1,15 @@
-"""Six consecutive ports, one for each service."""
+"""Seven consecutive ports, one for each service."""
 
 from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-NAMES = ("api", "sandbox", "dagster", "code", "database", "site")
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+NAMES = ("api", "sandbox", "dagster", "code", "database", "site", "kalshi")
 FIRST_BASE, STEP, TRIES = 8080, 10, 50
 
 
@@ -24,15 +27,16 @@ class Ports:
     code: int
     database: int
     site: int
+    kalshi: int
 
     @classmethod
     def of(cls, base: int) -> Self:
-        """Return base for the API, base + 1 for the sandbox, then Dagster's UI, its code server, database and site."""
+        """Return base for the API, then the ports after it in the order of `NAMES`."""
         return cls(*range(base, base + len(NAMES)))
 
-    def taken(self) -> dict[str, int]:
-        """Return the ports that are already in use."""
-        return {name: port for name in NAMES if not free(port := getattr(self, name))}
+    def taken(self, unneeded: Collection[str] = ()) -> dict[str, int]:
+        """Return the ports that are already in use, of those that are needed."""
+        return {name: port for name in NAMES if name not in unneeded and not free(port := getattr(self, name))}
 
 
 def free(port: int) -> bool:
@@ -46,15 +50,15 @@ def free(port: int) -> bool:
     return True
 
 
-def choose(base: int | None) -> Ports:
-    """Return the requested ports, or the first six consecutive free ones; raises TakenError if any is in use."""
+def choose(base: int | None, *, unneeded: Collection[str] = ()) -> Ports:
+    """Return the requested ports, or the first seven consecutive free ones; raises TakenError if any is in use."""
     if base is None:
         for candidate in range(FIRST_BASE, FIRST_BASE + STEP * TRIES, STEP):
-            if not Ports.of(candidate).taken():
+            if not Ports.of(candidate).taken(unneeded):
                 return Ports.of(candidate)
-        raise TakenError(f"no six consecutive free ports from {FIRST_BASE} on; choose a base with --port-base")
+        raise TakenError(f"no seven consecutive free ports from {FIRST_BASE} on; choose a base with --port-base")
     ports = Ports.of(base)
-    if taken := ports.taken():
+    if taken := ports.taken(unneeded):
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
         raise TakenError(f"already in use: port {whom}; choose other ports with --port-base")
     return ports

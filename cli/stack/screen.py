@@ -136,6 +136,8 @@ def _stages(figures: PipelineFigures) -> Table:
         behind = "" if stage.lag_s is None else f"{stage.lag_s:.1f} s"
         table.add_row(stage.stage, Text(stage.status, style=COLOURS.get(stage.status, "")), behind)
     table.add_row("live lag", "", f"p50 {_seconds(figures.lag_p50_s)}, p99 {_seconds(figures.lag_p99_s)}")
+    for exchange, p99_s in figures.lags_p99_s.items() if len(figures.lags_p99_s) > 1 else ():
+        table.add_row(f"  of {exchange}", "", f"p99 {_seconds(p99_s)}")
     gaps = f"{figures.gaps} ({figures.open_gaps} open)" if figures.open_gaps else str(figures.gaps)
     table.add_row("gaps", "", Text(gaps, style="yellow" if figures.gaps else ""))
     table.add_row("quarantined", "", Text(str(figures.quarantined), style="yellow" if figures.quarantined else ""))

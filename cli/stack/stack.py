@@ -10,16 +10,16 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli import logins
-from cli.stack import readiness, sources
+from cli.stack import readiness, sandboxes, sources
 from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
 from cli.stack.feed_host import FeedHost
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
-from config.exchanges import POLYMARKET
 from config.hosts import ONE_MACHINE
 from sql.roles.rights import API, PIPELINE, SITE
 
@@ -105,9 +105,8 @@ class Stack:
         self._name_databases()
         if "dagster" in roles:
             self._prepare_dagster()
-        # Both import for seconds and need no tables, so they start in parallel with the database.
-        sandbox = [self.sandbox()] if self.plan.source != "exchange" else []
-        self.supervisor.start(*sandbox, *([self.code_server()] if "dagster" in roles else []))
+        # These import for seconds and need no tables, so they start in parallel with the database.
+        self.supervisor.start(*self.sandboxes(), *([self.code_server()] if "dagster" in roles else []))
         if self.plan.migrates:
             self._open_database()
             self._make_tables()
@@ -292,17 +291,9 @@ class Stack:
             "PRESAGE_TRUSTED_PROXIES": plan.trusted_proxies,
         }
         if plan.source != "exchange":
-            exchange = f"127.0.0.1:{plan.ports.sandbox}"
-            environment |= {
-                "PRESAGE_EXCHANGES": POLYMARKET.name,  # the other one would be the real one, stored as simulated
-                "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
-                "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
-                "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
-                "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
-                "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc",
-                # A shard of its few markets would often be quiet, and count as late.
-                "PRESAGE_LIVE_SHARDS": str(settings.get().live_shards or 1),
-            }
+            environment |= sandboxes.environment(plan)
+            # A shard of its few markets would often be quiet, and count as late.
+            environment["PRESAGE_LIVE_SHARDS"] = str(settings.get().live_shards or 1)
         return environment
 
     def _dagster_login(self) -> str:
@@ -335,18 +326,12 @@ class Stack:
     def _dagster_format(self) -> str:
         return "json" if self.plan.log_format == "json" else "colored"
 
-    def sandbox(self) -> Program:
-        """Return the program of the simulated exchange."""
-        plan, port = self.plan, self.plan.ports.sandbox
-        command = [sys.executable, "-m", "upstream.sandbox", "--port", str(port)]
-        command += ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
-        given = {"--speed": plan.speed, "--rate": plan.rate, "--markets": plan.markets, "--log": plan.truth}
-        if plan.source == "simulated" and plan.backfill_days:
-            given |= {"--past": plan.backfill_days, "--past-until-ms": self._first_started_ms()}
-        for option, value in given.items():
-            command += [option, str(value)] if value is not None else []
-        status = f"http://127.0.0.1:{port}/sandbox/status"
-        return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), role=None, tier=1)
+    def sandboxes(self) -> list[Program]:
+        """Return the programs of the simulated exchanges."""
+        return [
+            self._program(name, *command, is_ready=partial(readiness.answers, f"{url}/status"), role=None, tier=1)
+            for name, command, url in sandboxes.of(self.plan)
+        ]
 
     def _report_tape(self) -> None:
         """Report what is played of the recordings, and why the rest is not."""
@@ -356,13 +341,6 @@ class Stack:
         for line in status.pop("lines", []):
             self.report(f"tape: {line}")
         self.tape = status
-
-    def _first_started_ms(self) -> int:
-        """Return when the simulation was first started with this data, in Unix milliseconds: its history ends there."""
-        file = self.plan.dagster_home / "simulated_since_ms"
-        if not file.exists():
-            file.write_text(f"{time.time() * 1000:.0f}")
-        return int(file.read_text())
 
     def code_server(self) -> Program:
         """Return the program of Dagster's code server; live runs are its children."""

@@ -12,7 +12,7 @@ from config import exchanges, settings
 from orchestration.assets.pipeline import result
 from orchestration.coverage import days, filling, judging
 from orchestration.ingest.exchanges.base import ExchangeClient
-from orchestration.ingest.exchanges.opening import client_of, recorded
+from orchestration.ingest.exchanges.opening import client_of, obstacle, recorded
 from orchestration.resources import Database, Exchange
 from orchestration.settlement import chain
 from orchestration.settlement.ranges import Ranges
@@ -70,26 +70,38 @@ def coverage_gaps(
     )
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds=KINDS,
-    deps=["trades"],
-    partitions_def=each_day,
-    retry_policy=dg.RetryPolicy(max_retries=2, delay=120),
-    description="A day's trades, reconciled with the exchange's own list (`/v2/trades`), trade by trade: missing "
-    "trades are written, unlisted ones counted. A day from before recording began is backfilled.",
-)
-def reconciled_trades(
-    context: dg.AssetExecutionContext, database: Database, exchange: Exchange
-) -> dg.MaterializeResult[None]:
-    """Reconcile the trades of the partition's day, and fill in what is missing."""
-    began, day = time.monotonic(), _day(context)
-    with (
-        exchange_client(exchange) as client,
-        database.connection(autocommit=True, name="presage reconciliation") as conn,
-    ):
-        result = days.reconcile_trades(conn, client, day, should_stop=lambda: time.monotonic() - began > COUNT_S)
-    return dg.MaterializeResult(metadata=day_metadata(context, result, began))
+def reconciled_trades_of(exchange_: exchanges.Exchange, prefix: str = "") -> dg.AssetsDefinition:
+    """Return the asset that reconciles an exchange's trades; `prefix` is that of the names of its feed's assets."""
+
+    @dg.asset(
+        name=f"{prefix}reconciled_trades",
+        group_name=GROUP,
+        kinds=KINDS,
+        deps=[f"{prefix}trades"],
+        partitions_def=each_day,
+        retry_policy=dg.RetryPolicy(max_retries=2, delay=120),
+        description=f"A day's trades, reconciled with {exchange_.title}'s own list, trade by trade: missing trades are "
+        "written, unlisted ones counted. A day from before recording began is backfilled.",
+    )
+    def reconciled(
+        context: dg.AssetExecutionContext, database: Database, exchange: Exchange
+    ) -> dg.MaterializeResult[None]:
+        """Reconcile the trades of the partition's day, and fill in what is missing."""
+        began, day = time.monotonic(), _day(context)
+        if why := obstacle(exchange_, settings.get()):
+            return dg.MaterializeResult(metadata={"off": why})
+        with (
+            exchange_client(exchange, exchange_) as client,
+            database.connection(autocommit=True, name="presage reconciliation") as conn,
+        ):
+            result = days.reconcile_trades(conn, client, day, should_stop=lambda: time.monotonic() - began > COUNT_S)
+        return dg.MaterializeResult(metadata=day_metadata(context, result, began))
+
+    return reconciled
+
+
+reconciled_trades = reconciled_trades_of(exchanges.POLYMARKET)
+kalshi_reconciled_trades = reconciled_trades_of(exchanges.KALSHI, prefix="kalshi_")
 
 
 @dg.asset(
@@ -129,8 +141,11 @@ def day_metadata(context: dg.AssetExecutionContext, result: days.DayResult, bega
     return {**result.figures(), **result.detail, "seconds": round(time.monotonic() - began, 1)}
 
 
-def _kinds() -> list[str]:
-    return ["trades", "settlements"] if chain.urls(settings.get()) else ["trades"]
+def _kinds() -> dict[str, list[str]]:
+    """Return what is reconciled each day, by exchange."""
+    configured = settings.get()
+    followed = ["settlements"] if chain.urls(configured) else []
+    return {each.name: ["trades", *(followed if each.has_chain else [])] for each in recorded(configured)}
 
 
 def _day(context: dg.AssetExecutionContext) -> date:
@@ -155,12 +170,21 @@ each_hour = dg.ScheduleDefinition(
 
 reconciliation_job = dg.define_asset_job(
     "reconciliation",
-    selection=dg.AssetSelection.assets(reconciled_trades, reconciled_settlements).without_checks(),
-    description="Each day: reconciles the day before with the exchange and the chain. Manually, for any day: fills in "
-    "what the exchange lists for it.",
+    selection=dg.AssetSelection.assets(
+        reconciled_trades, kalshi_reconciled_trades, reconciled_settlements
+    ).without_checks(),
+    description="Each day: reconciles the day before with the exchanges and the chain. Manually, for any day: fills in "
+    "what the exchanges list for it.",
     # dagster.yaml runs one of these at a time, so that missed days do not displace the live runs.
     tags={"dagster/max_runtime": "25200", "dagster/priority": "-2", "presage/reconciliation": "day"},
 )
+
+
+RECONCILED = {
+    (exchanges.POLYMARKET.name, "trades"): reconciled_trades.key,
+    (exchanges.KALSHI.name, "trades"): kalshi_reconciled_trades.key,
+    (exchanges.POLYMARKET.name, "settlements"): reconciled_settlements.key,
+}
 
 
 @dg.schedule(
@@ -177,13 +201,18 @@ def reconciliation_each_day(
         due = days.due(conn, context.scheduled_execution_time, _kinds())
     if not due:
         return dg.SkipReason("every day with recorded data has been reconciled")
-    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several requests need keys
+    return [
+        dg.RunRequest(  # several requests need keys
+            run_key=f"{day}", partition_key=f"{day}", asset_selection=sorted(RECONCILED[each] for each in missing)
+        )
+        for day, missing in due.items()
+    ]
 
 
 @dg.asset_check(
     asset=coverage_gaps,
     name="reconciled",
-    description="Each day is reconciled in time, and stored data equals the exchange's and the chain's.",
+    description="Each day is reconciled in time, and stored data equals the exchanges' and the chain's.",
 )
 def coverage_reconciled(database: Database) -> dg.AssetCheckResult:
     """Check the reconciliation of the last 30 days."""

@@ -8,6 +8,7 @@ import dagster as dg
 import psycopg
 
 from config import settings
+from config.exchanges import POLYMARKET
 from orchestration.exports.topics import TOPICS, Topic
 from orchestration.resources import Database
 from sql.queries import coverage
@@ -100,7 +101,7 @@ def exports_each_night(
 def missing(conn: psycopg.Connection[Any], now: datetime) -> list[date]:
     """List past days that are not exported completely, newest first: from yesterday back to the first recorded day."""
     coverage.remember_since(conn)
-    since_ms = coverage.recorded_since(conn)
+    since_ms = coverage.recorded_since(conn, exchange=POLYMARKET.name)  # whose data exports have
     days = [now.date() - timedelta(days=n) for n in range(1, DAYS_BACK + 1)]
     first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
     oldest = (now - timedelta(days=settings.get().exports_retention_days)).date()  # the run would delete older ones

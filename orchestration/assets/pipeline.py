@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from config import settings
+from config.exchanges import KALSHI, POLYMARKET
 from orchestration import checks
 from orchestration.checks import Judgement
 from orchestration.resources import Database
@@ -22,6 +23,8 @@ STAGES = {
     "aggregates": dg.AssetKey("market_rankings"),
     "delivery": dg.AssetKey("webhook_deliveries"),
 }
+FEEDS = {"": POLYMARKET.name, "kalshi_": KALSHI.name}
+"""Exchanges by what the names of their feeds' assets begin with."""
 NO_CLOCK = Judgement(holds=False, summary="missing: this database has no clock for it")
 
 SPECS = [
@@ -29,15 +32,15 @@ SPECS = [
         dg.AssetCheckSpec(f"{stage}_fresh", asset=asset, description=f"Stage `{stage}` is not late, by its own clock.")
         for stage, asset in STAGES.items()
     ),
-    dg.AssetCheckSpec(
-        "lag", asset="trades", description="99 % of rows are committed within a second of the exchange's timestamp."
-    ),
-    dg.AssetCheckSpec(
-        "not_crossed", asset="live_books", description="In every served book the best bid is below the best ask."
-    ),
-    dg.AssetCheckSpec("complementary", asset="live_prices", description="The mid prices of Yes and No add up to 1."),
-    dg.AssetCheckSpec(
-        "no_open_gap", asset="book_events", description="No data is being missed now: coverage has no open gap."
+    *(
+        dg.AssetCheckSpec(name, asset=f"{prefix}{asset}", description=description)
+        for prefix in FEEDS
+        for asset, name, description in (
+            ("trades", "lag", "99 % of rows are committed within a second of the exchange's timestamp."),
+            ("live_books", "not_crossed", "In every served book the best bid is below the best ask."),
+            ("live_prices", "complementary", "The mid prices of Yes and No add up to 1."),
+            ("book_events", "no_open_gap", "No data is being missed now: coverage has no open gap."),
+        )
     ),
     dg.AssetCheckSpec(
         "nothing_refused", asset="markets", description="No payload was refused in the last ten minutes."
@@ -64,12 +67,18 @@ def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) 
             dg.AssetCheckKey(asset, f"{stage}_fresh"): stages.get(stage, NO_CLOCK) for stage, asset in STAGES.items()
         }
         judged |= {
+            dg.AssetCheckKey(dg.AssetKey(f"{prefix}{asset}"), name): judgement
+            for prefix, exchange in FEEDS.items()
+            for asset, name, judgement in (
+                ("trades", "lag", checks.lag_p99(conn, now, exchange)),
+                ("live_books", "not_crossed", checks.not_crossed(conn, exchange)),
+                ("live_prices", "complementary", checks.complementary(conn, exchange)),
+                ("book_events", "no_open_gap", checks.no_open_gaps(conn, exchange)),
+            )
+        }
+        judged |= {
             dg.AssetCheckKey(dg.AssetKey(asset), name): judgement
             for asset, name, judgement in (
-                ("trades", "lag", checks.lag_p99(conn, now)),
-                ("live_books", "not_crossed", checks.not_crossed(conn)),
-                ("live_prices", "complementary", checks.complementary(conn)),
-                ("book_events", "no_open_gap", checks.no_open_gaps(conn)),
                 ("markets", "nothing_refused", checks.nothing_refused(conn, now)),
                 ("trades", "quality_passes", checks.quality_passes(conn, settings.get().quality_every_s)),
             )

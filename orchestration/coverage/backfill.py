@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from config.exchanges import POLYMARKET
 from orchestration.candles.aggregates import DAY
 from orchestration.coverage.days import reconcile_trades
 from orchestration.coverage.tape import Reconciliation, Stopped, TradeReconciler
@@ -285,7 +286,7 @@ def begun(conn: psycopg.Connection[Any], days: int) -> BackfillState | None:
     if state is not None and state.days >= days:
         return state
     coverage_queries.remember_since(conn)
-    since_ms = coverage_queries.recorded_since(conn)
+    since_ms = coverage_queries.recorded_since(conn, exchange=POLYMARKET.name)
     if since_ms is None:
         return None
     state = BackfillState(days, datetime.fromtimestamp(since_ms / 1000, UTC))

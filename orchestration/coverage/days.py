@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from config.exchanges import EXCHANGES
 from orchestration.coverage.tape import Reconciliation, TradeReconciler
 from orchestration.settlement.judging import unsettled_at_most
 from orchestration.settlement.ranges import RecountResult
@@ -16,10 +17,11 @@ from sql.queries import coverage as queries
 from sql.queries import settlement as settlement_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     import psycopg
 
+    from config.exchanges import Exchange
     from orchestration.ingest.exchanges.base import ExchangeClient
     from orchestration.ingest.storage.rows import TradeRow
     from orchestration.settlement.ranges import Ranges
@@ -67,14 +69,15 @@ def reconcile_trades(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> DayResult:
     """Compare a day's stored trades with the exchange's list, and write those that are missing."""
+    name = exchange.exchange.name
     queries.remember_since(conn)
-    found, note = Reconciliation(), partial(_note_missed, conn, exchange.exchange.name, queries.recorded_since(conn))
+    found, note = Reconciliation(), partial(_note_missed, conn, name, queries.recorded_since(conn, exchange=name))
     TradeReconciler(conn, exchange, should_stop=should_stop, note=note).reconcile(day, found)
-    result = _result(day, found)
+    result = _result(day, exchange.exchange, found)
     with conn.transaction():
         _save(conn, result)
         _save_markets(conn, day, found)
-        queries.close_counted(conn, exchange=exchange.exchange.name, filled_by=COUNTED)
+        queries.close_counted(conn, exchange=name, filled_by=COUNTED)
     return result
 
 
@@ -127,27 +130,37 @@ def _unsettled(conn: psycopg.Connection[Any], began: datetime) -> tuple[int, int
     return sum(trades for trades, _ in found), sum(unsettled for _, unsettled in found)
 
 
-def due(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> list[date]:
-    """List past days with recorded data that have not been reconciled, oldest first."""
+def due(
+    conn: psycopg.Connection[Any], now: datetime, kinds: Mapping[str, Collection[str]]
+) -> dict[date, set[tuple[str, str]]]:
+    """Return past days with recorded data that has not been reconciled, oldest first, with its exchanges and kinds."""
     queries.remember_since(conn)
-    since_ms = queries.recorded_since(conn)
+    found: dict[date, set[tuple[str, str]]] = {}
+    for exchange, wanted in kinds.items():
+        for day, kind in _due(conn, now, exchange, wanted):
+            found.setdefault(day, set()).add((exchange, kind))
+    return dict(sorted(found.items()))
+
+
+def _due(conn: psycopg.Connection[Any], now: datetime, exchange: str, kinds: Collection[str]) -> list[tuple[date, str]]:
+    since_ms = queries.recorded_since(conn, exchange=exchange)
     if since_ms is None:
         return []
     last = (now - SETTLE_TIME).astimezone(UTC).date() - DAY
     first = max(datetime.fromtimestamp(since_ms / 1000, UTC).date(), last - (DAYS_BACK - 1) * DAY)
     done = set(queries.days_done(conn, since=first))
     days = [first + n * DAY for n in range((last - first).days + 1)]
-    return [day for day in days if any((day, kind) not in done for kind in kinds)]
+    return [(day, kind) for day in days for kind in kinds if (day, EXCHANGES[exchange].own(kind)) not in done]
 
 
-def _result(day: date, found: Reconciliation) -> DayResult:
+def _result(day: date, exchange: Exchange, found: Reconciliation) -> DayResult:
     listed = found.total("listed")
     detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}
     if found.unknown:
         detail["unknown_tokens"] = [token_id for token_id, _ in found.unknown.most_common(SAMPLES)]
     return DayResult(
         day,
-        "trades",
+        exchange.own("trades"),
         listed + found.unknown.total(),
         listed - found.total("hashless"),
         found.total("added"),

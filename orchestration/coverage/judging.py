@@ -5,36 +5,44 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from config.exchanges import EXCHANGES
 from orchestration.checks import Judgement
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     import psycopg
 
 MAX_AGE = timedelta(days=2)  # yesterday is counted during the night
 
 
-def reconciled(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> Judgement:
-    """Check that days of each kind are counted in time, and that stored data equals the exchange's and the chain's."""
-    newest, differing, worst = queries.disagreements(conn, kinds=list(kinds))
-    since_ms = queries.recorded_since(conn)
+def reconciled(conn: psycopg.Connection[Any], now: datetime, kinds: Mapping[str, Collection[str]]) -> Judgement:
+    """Check that days of each kind, by exchange, are counted in time, and that stored data equals the sources'."""
+    differing, worst = queries.disagreements(conn)
     expected = (now.astimezone(UTC) - MAX_AGE).date()
+    newest: dict[str, date | None] = {}
+    behind: list[str] = []
+    for exchange, wanted in kinds.items():
+        since_ms = queries.recorded_since(conn, exchange=exchange)
+        for kind in wanted:
+            name = f"{kind} of {EXCHANGES[exchange].title}"
+            newest[name] = day = queries.newest_day(conn, kind=EXCHANGES[exchange].own(kind))
+            if since_ms is not None and _day(since_ms) <= expected and (day is None or day < expected):
+                behind.append(name)
     figures: dict[str, Any] = {"days_that_differ": differing}
-    if newest is not None:
-        figures["newest_day"] = str(newest)
+    days = [day for day in newest.values() if day is not None]
+    complete = bool(days) and len(days) == len(newest)
+    if complete:
+        figures["newest_day"] = str(min(days))
     if worst is not None:
         figures["newest_that_differs"] = str(worst)
-    behind = since_ms is not None and _day(since_ms) <= expected and (newest is None or newest < expected)
     summary = (
-        "not every kind has a reconciled day yet"
-        if newest is None
-        else f"up to {newest}, {differing} of 30 days differ"
+        f"up to {min(days)}, {differing} of 30 days differ" if complete else "not every kind has a reconciled day yet"
     )
     return Judgement(
         not behind and not differing,
-        f"{expected} was not reconciled; {summary}" if behind else summary,
+        f"{', '.join(behind)}: {expected} was not reconciled; {summary}" if behind else summary,
         "warn",
         figures,
     )

@@ -40,6 +40,8 @@ TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
+PAUSE_S = 5.0
+PAUSE_BEGINS_MS = 60_000  # after the newest message: a feed that was deaf before claims nothing
 NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
 GAPS_S = 1.0
 FETCH_S = 5.0
@@ -83,6 +85,7 @@ class LiveSession:
         self._refreshing = asyncio.Lock()
         self._written_ms = 0
         self._frozen_tokens = 0
+        self._paused_since_ms = self._paused_ms = 0
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
@@ -131,6 +134,7 @@ class LiveSession:
                 (TOKENS_S, self._refresh_tokens),
                 (RESYNC_S, self._resync_books),
                 (NEWS_S, self._handle_news),
+                (PAUSE_S, self._look_for_pause),
                 (GAPS_S, self._fill_gaps),
             )
         ]
@@ -290,6 +294,26 @@ class LiveSession:
         elif self.news.due(now) and await self._run_in("news", self.news.settle, now):
             await self._refresh_tokens()
 
+    async def _look_for_pause(self) -> None:
+        """While nothing comes, ask whether trading is paused: if so, what is written is all there is by now.
+
+        That holds only for a run that received everything until the pause began, and still has every book.
+        """
+        now_ms = self.receiver.normalizer.exchange.local_ms()
+        whole = self.receiver.ready and not self.receiver.losses.open()
+        if not whole or (self.receiver.delivers() and not self._paused_ms):
+            self._paused_since_ms = self._paused_ms = 0
+            return
+        recent = now_ms - self.committer.newest_ms < PAUSE_BEGINS_MS or self._paused_ms
+        try:
+            paused = recent and await self._run_in("http", self._exchange.is_paused)
+        except UpstreamError:
+            paused = False
+        if paused:
+            self._paused_since_ms, self._paused_ms = self._paused_since_ms or now_ms, now_ms
+        else:
+            self._paused_since_ms = self._paused_ms = 0
+
     async def _fill_gaps(self) -> None:
         exchange = self.receiver.normalizer.exchange
         now_ms = exchange.now_ms()
@@ -338,10 +362,13 @@ class LiveSession:
 
     def _detail(self, now: float) -> dict[str, Any]:
         ready_since = self.receiver.resync.ready_since
+        paused = {"reason": "trading is paused", "since": self._paused_since_ms // 1000}
+        newest_ms = max(self.committer.newest_ms, 0 if self.backlog.events else self._paused_ms)
         return {
+            **(paused if self._paused_ms else {}),
             **self.receiver.obstacle(),
             **self.committer.obstacle(),
-            "newest_ms": self.committer.newest_ms if self.receiver.subscriptions.of_token else 0,
+            "newest_ms": newest_ms if self.receiver.subscriptions.of_token else 0,
             "rate": self.receiver.rate(),
             "lag_p99_ms": self.figures.lag_p99_ms,
             "written_ms": self._written_ms,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from config.exchanges import KALSHI, POLYMARKET, RECORDED
+from config.exchanges import KALSHI, POLYMARKET
 from orchestration import stream
 from orchestration.markets import merging
 from sql import tables
@@ -110,14 +110,13 @@ def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announc
 
 
 def _publish(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str) -> None:
-    """Record changes of state, and publish those of recorded exchanges to the stream: it has nothing of the others."""
+    """Record changes of state, and publish them to the stream."""
     keys, before = [key for key, _ in moved], [was for _, was in moved]
     changes = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
-    if published := [change for change in changes if change[2] in RECORDED]:
-        now_ms = int(published[0][0].timestamp() * 1000)  # the transaction's time, the same for all of them
+    if changes:
+        now_ms = int(changes[0][0].timestamp() * 1000)  # the transaction's time, the same for all of them
         messages = [
-            stream.message("market", now_ms, market_id, msgspec.Raw(data.encode()))
-            for _, market_id, _, data in published
+            stream.message("market", now_ms, market_id, msgspec.Raw(data.encode())) for _, market_id, _, data in changes
         ]
         stream.publish(conn, messages, now_ms)
 

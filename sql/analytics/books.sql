@@ -1,7 +1,7 @@
 create view analytics.books as
 select
     m.market_id, m.slug, b.outcome, m.outcomes[b.outcome + 1] as outcome_name, l.side, l.level,
-    l.price * 0.000001 as price, l.size * 0.000001 as size, b.ts
+    l.price * 0.000001 as price, l.size * 0.000001 as size, b.ts, m.exchange
 from book_current b
 join markets m using (market_key)
 cross join lateral (
@@ -20,3 +20,4 @@ comment on column analytics.books.level is '1 is the best price of its side';
 comment on column analytics.books.price is 'USD a share, 0 to 1';
 comment on column analytics.books.size is 'Shares at this price';
 comment on column analytics.books.ts is 'When the exchange last changed the book, UTC';
+comment on column analytics.books.exchange is 'The exchange of the market: polymarket or kalshi';

@@ -2,7 +2,7 @@ create view analytics.candles_1m as
 select
     c.bucket, m.market_id, m.slug, c.outcome, m.outcomes[c.outcome + 1] as outcome_name,
     c.open * 0.000001 as open, c.high * 0.000001 as high, c.low * 0.000001 as low, c.close * 0.000001 as close,
-    c.volume * 0.000001 as volume, c.value_usd * 0.000001 as value_usd, c.trades
+    c.volume * 0.000001 as volume, c.value_usd * 0.000001 as value_usd, c.trades, m.exchange
 from candles_1m c
 join markets m using (market_key);
 comment on view analytics.candles_1m is 'Prices by the minute, one row an outcome and minute with trades; always say from when on (bucket)';
@@ -18,3 +18,4 @@ comment on column analytics.candles_1m.close is 'Price of the last trade';
 comment on column analytics.candles_1m.volume is 'Shares traded';
 comment on column analytics.candles_1m.value_usd is 'USD traded';
 comment on column analytics.candles_1m.trades is 'How many trades';
+comment on column analytics.candles_1m.exchange is 'The exchange of the market: polymarket or kalshi';

@@ -1,7 +1,7 @@
 create view analytics.signals as
 select
     s.ts, m.market_id, m.slug, s.type, s.outcome, s.value, s.threshold, s.score,
-    case s.direction when 1 then 'up' when -1 then 'down' end as direction, s.window_s, s.detail, s.found_at, s.signal_id
+    case s.direction when 1 then 'up' when -1 then 'down' end as direction, s.window_s, s.detail, s.found_at, s.signal_id, m.exchange
 from signals s
 join markets m using (market_key);
 comment on view analytics.signals is 'What stood out, one row a signal; docs/signals.md defines each type';
@@ -18,3 +18,4 @@ comment on column analytics.signals.window_s is 'Seconds up to ts';
 comment on column analytics.signals.detail is 'Figures behind it';
 comment on column analytics.signals.found_at is 'When it was stored';
 comment on column analytics.signals.signal_id is 'What it is called; the same however often it is found';
+comment on column analytics.signals.exchange is 'The exchange of the market: polymarket or kalshi';

@@ -3,14 +3,16 @@
 -- --- For readers ----------------------------------------------------------------------------------------------------------------
 
 -- name: kinds(exchange)$
--- Each kind of data of an exchange: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
+-- Each kind of data of an exchange: from when to when, how many gaps of which state, how long they last together, up to which day it was
+-- reconciled; `off`, what it has not or what was never recorded of it.
 select coalesce(json_agg(coverage_record(
-    h.kind, case when p.off then 'off' else p.status end, h.held, g.missing,
+    kind, case when p.off or h.stage is null then 'off' else p.status end, coalesce(h.held, '{}'), g.missing,
     coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(f.filled, 0),
-    (select max(day) from coverage_days d where d.kind = h.kind)
-) order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
-from coverage_held h
-join pipeline_status p using (stage)
+    (select max(day) from coverage_days d where d.kind = own(k.kind, :exchange::text))
+) order by k.place), '[]')::text
+from unnest(array['trades', 'books', 'settlements']) with ordinality as k (kind, place)
+left join (select * from coverage_held where exchange = :exchange) as h using (kind)
+left join pipeline_status p using (stage)
 left join (
     select
         kind, count(*) filter (where to_ts is null) as open, count(*) filter (where to_ts is not null and kind = 'trades') as fillable,
@@ -19,21 +21,16 @@ left join (
     where filled_at is null and exchange = :exchange
     group by kind
     union all
-    select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes group by kind
+    select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes where :exchange = 'polymarket' group by kind
 ) as g using (kind)
-left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind)
-where h.exchange = :exchange;
+left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind);
 
--- name: kinds_of_market(market_key, recorded)$
--- The same of one market, as far as it existed, and its first and last row; `off`, of exchanges that are not recorded.
+-- name: kinds_of_market(market_key)$
+-- The same of one market, as far as it existed, and its first and last row.
 with market as (
     select
-        market_id, exchange, outcomes, token_ids, exchange = any(:recorded::text[]) as is_recorded,
-        case
-            when exchange = any(:recorded::text[])
-            then tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end))
-            else '{}'
-        end as life
+        market_id, exchange, outcomes, token_ids,
+        tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end)) as life
     from (select *, coalesce(created_at, first_seen_at) as listed_at from markets where market_key = :market_key) as m
 ),
 ends (kind, first, last) as materialized (
@@ -68,12 +65,12 @@ known as materialized (
     select e.kind, h.stage, coalesce(h.held, '{}') * m.life as held, e.first, e.last, m.market_id, m.exchange
     from market m
     cross join ends e
-    left join coverage_held h on h.kind = e.kind and h.exchange = m.exchange and m.is_recorded
+    left join coverage_held h on h.kind = e.kind and h.exchange = m.exchange
 )
 select coalesce(json_agg(extended(
     coverage_record(
         h.kind, case when p.off or h.stage is null then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
-        (select max(day) from coverage_days d where d.kind = h.kind)
+        (select max(day) from coverage_days d where d.kind = own(h.kind, h.exchange))
     ),
     json_build_object('first_ts', as_ms(h.first), 'last_ts', as_ms(h.last))
 )::json order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
@@ -115,7 +112,7 @@ from (
 left join markets m using (market_key)
 order by g.from_ts desc, g.place desc;
 
--- name: gaps_of_market(market_key, recorded, kind, status, since, until, before_ts, before_place, limit)
+-- name: gaps_of_market(market_key, kind, status, since, until, before_ts, before_place, limit)
 -- The same of one market: its own, and those of all markets while it existed.
 select
     g.from_ts, g.place,
@@ -142,29 +139,32 @@ cross join lateral (
     order by from_ts desc, place desc
     limit :limit
 ) as g
-where m.market_key = :market_key and m.exchange = any(:recorded::text[])
+where m.market_key = :market_key
 order by g.from_ts desc, g.place desc;
 
--- name: days()$
--- The last days that were reconciled, newest first.
+-- name: days(exchange)$
+-- The last days of an exchange that were reconciled, newest first.
 select coalesce(json_agg(json_build_object(
-    'day', day, 'kind', kind, 'source', case kind when 'trades' then 'exchange' else 'chain' end, 'listed', listed, 'held', held,
+    'day', day, 'kind', k.kind, 'source', case k.kind when 'trades' then 'exchange' else 'chain' end, 'listed', listed, 'held', held,
     'added', added, 'unlisted', unlisted, 'unknown', unknown, 'agrees', agrees, 'checked_at', as_unix(checked_at)
-) order by day desc, kind desc), '[]')::text
-from coverage_days
-where day >= (select max(day) from coverage_days) - 30;
+) order by day desc, k.kind desc), '[]')::text
+from unnest(array['trades', 'settlements']) as k (kind)
+join coverage_days d on d.kind = own(k.kind, :exchange::text)
+where day >= (
+    select max(day) from coverage_days where kind = any (array[own('trades', :exchange::text), own('settlements', :exchange::text)])
+) - 30;
 
--- name: days_of_market(market_key, recorded)$
--- The same of the trades of one market, since it was listed; none, of exchanges that are not recorded.
+-- name: days_of_market(market_key)$
+-- The same of the trades of one market, since it was listed.
 select coalesce(json_agg(json_build_object(
     'day', d.day, 'kind', d.kind, 'source', 'exchange', 'listed', coalesce(c.listed, 0), 'held', coalesce(c.held, 0),
     'added', coalesce(c.added, 0), 'unlisted', coalesce(c.unlisted, 0), 'unknown', 0,
     'agrees', coalesce(c.held = c.listed and c.unlisted = 0, true), 'checked_at', as_unix(d.checked_at)
 ) order by d.day desc), '[]')::text
 from coverage_days d
-join markets m on m.market_key = :market_key and m.exchange = any(:recorded::text[])
+join markets m on m.market_key = :market_key
 left join coverage_market_days c on c.day = d.day and c.market_key = :market_key
-where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
+where d.kind = own('trades', m.exchange) and d.day >= (select max(day) from coverage_days where kind = own('trades', m.exchange)) - 30
     and d.day >= (coalesce(m.created_at, m.first_seen_at) at time zone 'UTC')::date
     and d.day <= coalesce((m.closed_at at time zone 'UTC')::date, 'infinity');
 
@@ -173,15 +173,15 @@ where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
 -- name: remember_since()!
 -- Stores since when the live feeds have recorded: their figures contain that, and they are dropped some day.
 insert into settings (name, value)
-select name, to_jsonb(as_ms(since))
-from (values ('polymarket', 'recorded_since'), ('kalshi', 'recorded_since_kalshi')) as feeds (exchange, name)
+select replace(stage, 'ingestion', 'recorded_since'), to_jsonb(as_ms(since))
+from exchange_feeds()
 cross join lateral (select recorded_since(exchange) as since) as began
 where since is not null
 on conflict (name) do nothing;
 
--- name: recorded_since()$
--- Since when the live feed has recorded, in ms; null if it never did.
-select (value #>> '{}')::bigint from settings where name = 'recorded_since';
+-- name: recorded_since(exchange)$
+-- Since when an exchange's live feed has recorded, in ms; null if it never did.
+select as_ms(recorded_since(:exchange::text));
 
 -- name: gaps_left(exchange, settled_s, most)
 -- Gaps in an exchange's trades that have ended and that nobody has filled in: id, market (null: all of a shard), shard, shards, from and to in ms,
@@ -288,7 +288,8 @@ set filled_at = now(), filled_by = :filled_by
 where g.kind = 'trades' and g.exchange = :exchange and g.filled_at is null and g.to_ts is not null and not exists (
     select
     from generate_series((g.from_ts at time zone 'UTC')::date, (g.to_ts at time zone 'UTC')::date, interval '1 day') as touched (day)
-    left join coverage_days d on d.day = touched.day::date and d.kind = 'trades' and d.checked_at > g.to_ts and d.unknown = 0
+    left join coverage_days d
+        on d.day = touched.day::date and d.kind = own('trades', g.exchange) and d.checked_at > g.to_ts and d.unknown = 0
     where d.day is null
 );
 
@@ -334,16 +335,10 @@ select exists (
     )
 );
 
--- name: disagreements(kinds)^
--- Up to which day every one of some kinds was reconciled (null: one never was), how many days of the last 30 do not agree, and the
--- newest of those.
-select
-    (
-        select case when count(*) = count(newest) then min(newest) end
-        from (
-            select (select max(d.day) from coverage_days d where d.kind = k.kind) as newest from unnest(:kinds::text[]) as k (kind)
-        ) as counted
-    ),
-    count(*) filter (where not agrees), max(day) filter (where not agrees)
-from coverage_days
-where day >= (now() at time zone 'UTC')::date - 30;
+-- name: newest_day(kind)$
+-- The newest day of a kind that was reconciled; null if none was.
+select max(day) from coverage_days where kind = :kind;
+
+-- name: disagreements()^
+-- How many days of the last 30, of every kind and exchange, do not agree, and the newest of those.
+select count(*), max(day) from coverage_days where not agrees and day >= (now() at time zone 'UTC')::date - 30;

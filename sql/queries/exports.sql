@@ -2,7 +2,7 @@
 -- same data gives the same file.
 
 -- name: markets(to_ts)
--- Every market of the recorded exchange listed by the end of the day, in its state when the file is written.
+-- Every market of Polymarket listed by the end of the day, in its state when the file is written.
 select
     market_id, slug, question, status, category, event_id, event_title, series, to_json(tags)::text as tags,
     to_json(outcomes)::text as outcomes, to_json(token_ids)::text as token_ids,
@@ -21,7 +21,7 @@ select
     as_number(t.value_usd) as value_usd, '0x' || encode(t.tx_hash, 'hex') as tx_hash, t.trade_id, t.seq
 from trades t
 join markets m using (market_key)
-where t.ts >= :from_ts and t.ts < :to_ts
+where m.exchange = 'polymarket' and t.ts >= :from_ts and t.ts < :to_ts
 order by t.ts, t.seq, t.market_key, t.outcome, t.trade_id;
 
 -- name: candles(from_ts, to_ts)
@@ -32,7 +32,7 @@ select
     as_number(c.value_usd) as value_usd, c.trades
 from candles_1m c
 join markets m using (market_key)
-where c.bucket >= :from_ts and c.bucket < :to_ts
+where m.exchange = 'polymarket' and c.bucket >= :from_ts and c.bucket < :to_ts
 order by c.bucket, c.market_key, c.outcome;
 
 -- name: settlements(from_ts, to_ts)
@@ -68,6 +68,7 @@ from (
     where ts >= :from_ts and ts < :to_ts
 ) as e
 join markets m using (market_key)
+where m.exchange = 'polymarket'
 order by e.ts, e.seq, e.market_key, e.outcome, e.side nulls first, e.price;
 
 -- name: make_room#

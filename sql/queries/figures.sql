@@ -17,8 +17,8 @@ where role <> 'gone' and beat_at > now() - interval '60 s'
 order by feed, role, run_id;
 
 -- name: lag_counts(since)
--- Histograms of the lag from the exchange's timestamp to the commit, as recorded by the feed.
-select lag_counts from feed_stats where ts >= :since;
+-- Histograms of the lag from the exchange's timestamp to the commit, as recorded by the feeds, and of which exchange each is.
+select lag_counts, split_part(feed, '/', 1) from feed_stats where ts >= :since;
 
 -- name: gaps()^
 -- Gaps known, and those of them still open.

@@ -33,17 +33,18 @@ where role <> 'gone' and beat_at > now() - interval '1 minute' and detail ? 'clo
 order by feed, abs((detail ->> 'clock_ahead_ms')::float8) desc;
 
 -- name: shards()
--- Each shard of the live feed: its name, whether a run leads it, whether another could, and of the leader: messages a second, events that
+-- Each shard of the live feeds: its exchange, its name, whether a run leads it, whether another could, and of the leader: messages a second, events that
 -- wait to be written, and the 99th percentile of the lag in seconds.
 select
-    n || ' of ' || shards, coalesce(bool_or(role = 'leader'), false), coalesce(bool_or(role = 'standby' and ready), false),
+    exchange, n || ' of ' || shards, coalesce(bool_or(role = 'leader'), false), coalesce(bool_or(role = 'standby' and ready), false),
     max((detail ->> 'rate')::float8) filter (where role = 'leader'), max((detail ->> 'backlog_events')::float8) filter (where role = 'leader'),
     max((detail ->> 'lag_p99_ms')::float8) filter (where role = 'leader') / 1000
 from (select coalesce((select (value #>> '{}')::int from settings where name = 'live_shards'), 1) as shards) as wanted
+cross join (select f.exchange from exchange_feeds() f join pipeline_status p using (stage) where not p.off) as exchanges
 cross join lateral generate_series(1, shards) as n
-left join feed_leases on feed = feed_of('polymarket', n, shards) and role <> 'gone' and beat_at > now() - interval '10 seconds'
-group by n, shards
-order by n;
+left join feed_leases on feed = feed_of(exchange, n, shards) and role <> 'gone' and beat_at > now() - interval '10 seconds'
+group by exchange, n, shards
+order by exchange desc, n;
 
 -- name: status(redis_up)$
 -- Every stage, in the order of the data flow, and the worst of them.

@@ -142,8 +142,8 @@ insert into fresh_coverage_days select * from coverage_days where checked_at >= 
 -- name: coverage_market_days(since)!
 -- Those of days that were reconciled since, or while the last pass looked: a count's last transaction may be long.
 insert into fresh_coverage_market_days
-select m.* from coverage_days d join coverage_market_days m using (day)
-where d.kind = 'trades' and d.checked_at >= :since::timestamptz - interval '10 minutes';
+select m.* from coverage_days d join coverage_market_days m using (day) left join markets k using (market_key)
+where d.kind = own('trades', coalesce(k.exchange, 'polymarket')) and d.checked_at >= :since::timestamptz - interval '10 minutes';
 
 -- name: tick_sizes(since)!
 -- Those since then.

@@ -250,7 +250,7 @@ order by given.place;
 -- name: titled_busy(pattern, status, exchange, limit, most)
 -- Markets whose title contains something, most traded first, among the busiest.
 with busiest as materialized (
-    select market_key, value_24h from market_activity order by value_24h desc, market_key desc limit :most
+    select market_key, value_24h from market_activity where exchange = :exchange order by value_24h desc, market_key desc limit :most
 ),
 found as materialized (
     select b.market_key, b.value_24h

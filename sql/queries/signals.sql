@@ -160,13 +160,13 @@ select pg_advisory_xact_lock(hashtextextended('presage.analysis', 0));
 select (detail ->> 'until')::timestamptz from stage_clocks where stage = 'analysis';
 
 -- name: ingested_until()$
--- Up to when the feeds' data is in. Another exchange's feed that is late is waited for, but not longer than two minutes, nor if it is
+-- Up to when the feeds' data is in. Another exchange's feed that is late is waited for, but not longer than 20 seconds, nor if it is
 -- gone: what it writes later is found when the day is recomputed.
 select least(i.last_data_at, (
     select min(o.last_data_at)
     from stage_clocks o
     where starts_with(o.stage, 'ingestion_') and o.beat_at > now() - interval '10 seconds' and o.detail ->> 'backlog_events' <> '0'
-        and o.last_data_at > now() - interval '2 minutes'
+        and o.last_data_at > now() - interval '20 seconds'
 ))
 from stage_clocks i
 where i.stage = 'ingestion';
@@ -290,11 +290,11 @@ from (
     fetch first (:limit::bigint) rows with ties
 ) as s;
 
--- name: top(type, limit)
--- The strongest signals of the last 24 hours, of one type or of all.
+-- name: top(exchange, type, limit)
+-- The strongest signals of an exchange in the last 24 hours, of one type or of all.
 select record::text
 from signal_records
-where ts > now() - interval '24 hours' and (:type::text is null or type = :type)
+where exchange = :exchange and ts > now() - interval '24 hours' and (:type::text is null or type = :type)
 order by score desc, ts desc, signal_id
 limit :limit;
 

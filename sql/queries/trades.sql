@@ -49,8 +49,8 @@ from (
     limit :limit
 ) as t;
 
--- name: recent(since, until, limit)^
--- The newest trades of all markets within a range, and how many they are. Only settlements show who traded.
+-- name: recent(exchange, since, until, limit)^
+-- The newest trades of all markets of an exchange within a range, and how many they are. Only settlements show who traded.
 select coalesce(json_agg(json_build_object(
     'id', t.trade_id::text,
     'market_id', m.market_id,
@@ -68,9 +68,9 @@ select coalesce(json_agg(json_build_object(
     'block_number', s.block_number
 ) order by t.ts desc, t.seq desc), '[]')::text, count(*)
 from (
-    select * from trades
-    where ts >= :since and ts < :until
-    order by ts desc, seq desc
+    select t.* from trades t
+    where t.ts >= :since and t.ts < :until and exists (select from markets m where m.market_key = t.market_key and m.exchange = :exchange)
+    order by t.ts desc, t.seq desc
     limit :limit
 ) as t
 cross join lateral (select market_id, token_ids from markets where market_key = t.market_key offset 0) as m

@@ -11,7 +11,12 @@ coverage_days = Table(
     "coverage_days",
     metadata,
     Column("day", Date, primary_key=True, comment="UTC"),
-    Column("kind", Text, primary_key=True, comment="trades or settlements"),
+    Column(
+        "kind",
+        Text,
+        primary_key=True,
+        comment="trades or settlements; of another exchange than Polymarket with its name, as trades_kalshi",
+    ),
     Column("listed", BigInteger, nullable=False, comment="Trades that the exchange lists, or logs that the chain has"),
     Column("held", BigInteger, nullable=False, comment="How many of those are held by now"),
     Column("added", BigInteger, nullable=False, comment="How many of those were missing, and were filled in"),

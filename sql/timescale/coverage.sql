@@ -38,6 +38,18 @@ return case
     when coalesce(of_shards, 1) % shards = 0 then (coalesce(of_shard, 1) - shard) % shards = 0
 end;
 
+-- The name of what each exchange has one of, as `Exchange.own` in config/exchanges.py.
+create function own(name text, exchange text) returns text
+language sql immutable parallel safe
+return case exchange when 'polymarket' then name else name || '_' || exchange end;
+
+-- The stage of each exchange's live feed.
+create function exchange_feeds() returns table (exchange text, stage text)
+language sql immutable parallel safe
+as $$
+    select exchange, own('ingestion', exchange) from unnest(array['polymarket', 'kalshi']) as exchange
+$$;
+
 -- Since when an exchange's live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
 create function recorded_since(exchange text) returns timestamptz
 language sql stable parallel safe
@@ -46,7 +58,7 @@ as $$
         (
             select to_timestamp((value #>> '{}')::bigint / 1000.0)
             from settings
-            where name = case exchange when 'polymarket' then 'recorded_since' else 'recorded_since_' || exchange end
+            where name = own('recorded_since', exchange)
         ),
         (
             select min(since)

@@ -3,7 +3,7 @@
 -- something waits. (The view's name sorts before those of the views that need it. `alive_feed` is Polymarket's, for the release before.)
 create view alive_exchanges as
 select exchange
-from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+from exchange_feeds()
 join stage_clocks using (stage)
 where beat_at > now() - interval '10 seconds'
     and (

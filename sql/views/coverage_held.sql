@@ -1,5 +1,5 @@
 -- What is held of each kind of an exchange, as stretches of time: between their ends nothing is missing but what `coverage_gap_records` names.
--- An exchange whose feed has never recorded has no rows but Polymarket.
+-- An exchange that is off and of which nothing was ever recorded has no rows.
 create view coverage_held as
 with live as (
     select
@@ -7,10 +7,10 @@ with live as (
         case when since is not null then tstzmultirange(tstzrange(
             since, greatest(since, last_data_at, to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)), '[]'
         )) else '{}' end as recorded
-    from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+    from exchange_feeds() feeds
     join stage_clocks using (stage)
     cross join lateral (select recorded_since(exchange) as since) as began
-    where since is not null or exchange = 'polymarket'
+    where not detail ? 'off' or since is not null or exists (select from coverage_days d where d.kind = own('trades', feeds.exchange))
 ),
 kept as (  -- retention drops whole chunks
     select
@@ -23,10 +23,10 @@ select
     'trades' as kind, stage,
     (
         recorded
-        + coalesce((  -- days are reconciled with Polymarket's list
+        + coalesce((
             select range_agg(tstzrange(day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'))
             from coverage_days
-            where coverage_days.kind = 'trades' and exchange = 'polymarket'
+            where coverage_days.kind = own('trades', live.exchange)
         ), '{}')
     ) * coalesce((select since from kept where name = 'trades'), '{}') as held,
     exchange

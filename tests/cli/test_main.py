@@ -46,6 +46,9 @@ def test_help_imports_nothing_heavy():
         (["--live", "--tape", "."], "are mutually exclusive"),
         (["--simulate", "3", "--speed", "2"], "--speed requires --tape"),
         (["--live", "--rate", "2"], "--rate and --markets require --simulate"),
+        (["--live", "--exchanges", "polymarket,kalshi"], "--exchanges requires --simulate"),
+        (["--exchanges", "kalshi"], "is not polymarket, alone or with kalshi"),
+        (["--exchanges", "polymarket,polymarket"], "is not polymarket, alone or with kalshi"),
         (["--tape", ".", "--backfill", "3"], "--backfill cannot be used with --tape"),
     ],
 )

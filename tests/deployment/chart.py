@@ -1,4 +1,4 @@
-"""The Helm chart as Helm renders it for five sets of values: its resources, pods and containers."""
+"""The Helm chart as Helm renders it for six sets of values: its resources, pods and containers."""
 
 import re
 import typing
@@ -26,7 +26,7 @@ SECRET = {
     if field.annotation is SecretStr or SecretStr in typing.get_args(field.annotation)
 }
 SCHEMA = yaml.safe_load((CHART / "values.schema.json").read_text())
-# Set by the chart or by the image; backups are the database's; Kalshi is read by no process of the chart yet.
+# Set by the chart or by the image; backups are the database's; Kalshi's key is a file of a Secret.
 NOT_GIVEN = {
     f"PRESAGE_{name}"
     for name in ("DATA_DIR", "CACHE_DIR", "METERING_DIR", "NODE_MODULES", "DAGSTER_PORT", "ROLES", "HOST_NAME")

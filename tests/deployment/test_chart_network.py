@@ -52,7 +52,7 @@ def test_every_selector_selects_and_every_name_is_there(values):
 
 def reached(values):
     """Return whom each component may reach: components, `database` and `outside`."""
-    database = {"shards": "10.1.2.3/32", "monitoring": "presage-database"}[values]
+    database = {"shards": "10.1.2.3/32", "kalshi": "10.1.2.3/32", "monitoring": "presage-database"}[values]
     found = {}
     for policy in of_kind(values, "NetworkPolicy"):
         name, spec = policy["metadata"]["name"].removeprefix("presage-"), policy["spec"]
@@ -89,6 +89,10 @@ def test_each_process_reaches_what_it_reaches_in_compose(values, config):
     for feed in ("live", "settlement"):
         assert allowed[feed] == {"database", "outside"}
     assert allowed["console"] == {"database"}
+
+
+def test_kalshis_feed_reaches_the_database_and_the_exchange():
+    assert reached("kalshi")["live-kalshi"] == {"database", "outside"}
 
 
 def test_only_proxy_site_and_prometheus_reach_the_api_and_nobody_dagsters_ui():

@@ -80,9 +80,9 @@ def test_the_number_of_shards_is_the_same_for_the_pods_and_for_dagster(values):
     }
 
 
-@pytest.mark.parametrize("feed", ["live", "settlement"])
-def test_a_feeds_command_is_one_that_the_feed_takes(feed, monkeypatch, capsys):
-    (container,) = by_component("shards")[feed]["spec"]["containers"]
+@pytest.mark.parametrize(("values", "feed"), [("shards", "live"), ("shards", "settlement"), ("kalshi", "live-kalshi")])
+def test_a_feeds_command_is_one_that_the_feed_takes(values, feed, monkeypatch, capsys):
+    (container,) = by_component(values)[feed]["spec"]["containers"]
     given = Settings(_env_file=None, chain_rpc_urls="http://127.0.0.1:1")
     monkeypatch.setattr(settings, "get", lambda: given)
     probes = [container[f"{kind}Probe"]["exec"]["command"] for kind in ("startup", "liveness", "readiness")]

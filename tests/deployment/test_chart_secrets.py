@@ -1,6 +1,7 @@
 """Each process knows the secrets that it needs, and no others; none is written down."""
 
 import re
+import stat
 
 import pytest
 import yaml
@@ -30,6 +31,28 @@ def test_each_process_knows_the_secrets_that_it_needs_and_no_others(values, pref
             if isinstance(value, tuple)
         }
         assert known == SECRETS_OF[component(template)], component(template)
+
+
+def test_the_key_of_kalshi_is_known_to_its_feed_and_to_dagsters_runs_and_nobody_else():
+    knowing = {}
+    for template in pods("kalshi").values():
+        for container in template["spec"]["containers"]:
+            given = environment("kalshi", container)
+            mounted = [each for each in container["volumeMounts"] if each["name"] == "kalshi"]
+            assert bool(mounted) == ("PRESAGE_KALSHI_KEY_ID" in given)
+            if mounted:
+                knowing[component(template)] = given
+                (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "kalshi"]
+                assert given["PRESAGE_KALSHI_KEY_ID"] == ("presage-kalshi", "PRESAGE_KALSHI_KEY_ID")
+                file = f"{mounted[0]['mountPath']}/{volume['secret']['items'][0]['path']}"
+                assert (file, mounted[0]["readOnly"]) == (given["PRESAGE_KALSHI_PRIVATE_KEY_FILE"], True)
+                assert volume["secret"]["secretName"] == "presage-kalshi"
+                assert not volume["secret"]["defaultMode"] & stat.S_IRWXO, "a key that is open to all is refused"
+
+    assert set(knowing) == {"live-kalshi", "code"}
+    (settings,) = of_kind("kalshi", "ConfigMap")
+    assert settings["data"]["PRESAGE_EXCHANGES"] == "polymarket,kalshi"
+    assert "PRESAGE_EXCHANGES" not in of_kind("minimal", "ConfigMap")[0]["data"]
 
 
 def test_the_owner_of_cloudnativepgs_database_is_known_by_its_own_secret():

@@ -58,10 +58,10 @@ def test_a_stage_says_which_checks_of_its_rows_are_broken(conn):
     assert judged.summary.endswith(" s behind, broken: trades.price")
 
 
-def stats(conn, lags_ms, ago=timedelta(minutes=1)):
+def stats(conn, lags_ms, ago=timedelta(minutes=1), feed="polymarket/1of2"):
     lag = Lag()
     lag.add(1_000_000, [1_000_000 - ms for ms in lags_ms])
-    row = {"ts": NOW - ago, "feed": "all", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": lag.trimmed()}
+    row = {"ts": NOW - ago, "feed": feed, "run_id": "r", "messages": 1, "rows": 1, "lag_counts": lag.trimmed()}
     insert(conn, "feed_stats", row)
 
 
@@ -77,8 +77,9 @@ def test_lag_is_judged_by_its_99th_percentile(conn, lags_ms, holds, severity):
     stats(conn, lags_ms[:40])
     stats(conn, lags_ms[40:])
     stats(conn, [60_000] * 100, ago=timedelta(minutes=6))  # long ago
+    stats(conn, [60_000] * 100, feed="kalshi")
 
-    judged = checks.lag_p99(conn, NOW)
+    judged = checks.lag_p99(conn, NOW, "polymarket")
 
     assert (judged.holds, judged.severity) == (holds, severity)
     assert judged.figures["messages"] == 100
@@ -86,7 +87,7 @@ def test_lag_is_judged_by_its_99th_percentile(conn, lags_ms, holds, severity):
 
 
 def test_no_lag_is_no_fault(conn):
-    assert checks.lag_p99(conn, NOW).holds
+    assert checks.lag_p99(conn, NOW, "polymarket").holds
 
 
 def book(conn, market, bid, ask, *, verified=True, outcome=0):
@@ -99,10 +100,10 @@ def test_a_crossed_book_is_found_unless_it_is_in_doubt_already(conn, add_market)
     book(conn, add_market(), [400_000], [410_000])
     book(conn, add_market(), [], [410_000])
     book(conn, add_market(), [500_000], [500_000], verified=False)
-    assert checks.not_crossed(conn).holds
+    assert checks.not_crossed(conn, "polymarket").holds
 
     book(conn, add_market(), [500_000], [500_000])
-    judged = checks.not_crossed(conn)
+    judged = checks.not_crossed(conn, "polymarket")
 
     assert not judged.holds
     assert (judged.figures["books"], judged.figures["crossed"], judged.figures["not_verified"]) == (3, 1, 1)
@@ -126,12 +127,12 @@ def test_prices_of_yes_and_no_add_up_to_one(conn, add_market):
     one_sided = add_market()
     price(conn, one_sided, 0, None, None)
     price(conn, one_sided, 1, 100_000, 110_000)
-    assert checks.complementary(conn).figures["pairs"] == 20
+    assert checks.complementary(conn, "polymarket").figures["pairs"] == 20
 
     pair(400_000, 450_000)
-    assert checks.complementary(conn).holds  # one in twenty may be between two messages
+    assert checks.complementary(conn, "polymarket").holds  # one in twenty may be between two messages
     pair(400_000, 450_000)
-    judged = checks.complementary(conn)
+    judged = checks.complementary(conn, "polymarket")
 
     assert not judged.holds
     assert (judged.figures["apart"], judged.figures["worst"]) == (2, 0.14)
@@ -142,13 +143,16 @@ def test_an_open_gap_warns_and_after_a_minute_fails(conn):
     insert(
         conn, "coverage_gaps", {"kind": "books", "from_ts": now - timedelta(hours=1), "to_ts": now, "cause": "socket"}
     )
-    assert checks.no_open_gaps(conn).holds
+    assert checks.no_open_gaps(conn, "polymarket").holds
 
     insert(conn, "coverage_gaps", {"kind": "books", "from_ts": now, "cause": "socket"})
-    assert (checks.no_open_gaps(conn).holds, checks.no_open_gaps(conn).severity) == (False, "warn")
+    assert (checks.no_open_gaps(conn, "polymarket").holds, checks.no_open_gaps(conn, "polymarket").severity) == (
+        False,
+        "warn",
+    )
     insert(conn, "coverage_gaps", {"kind": "trades", "from_ts": now - timedelta(minutes=3), "cause": "socket"})
 
-    judged = checks.no_open_gaps(conn)
+    judged = checks.no_open_gaps(conn, "polymarket")
     assert judged.severity == "error"
     assert judged.figures == {"open": 2, "open_over_60_s": 1, "last_24h": 3, "last_24h_unfilled": 3}
 
@@ -157,10 +161,10 @@ def test_the_start_of_a_market_found_a_moment_ago_is_no_open_gap_until_a_minute_
     now = datetime.now(UTC)
     row = {"kind": "books", "from_ts": now - timedelta(hours=3), "cause": LISTED}
     insert(conn, "coverage_gaps", {**row, "created_at": now})
-    assert checks.no_open_gaps(conn).holds
+    assert checks.no_open_gaps(conn, "polymarket").holds
 
     insert(conn, "coverage_gaps", {**row, "created_at": now - timedelta(minutes=3)})
-    judged = checks.no_open_gaps(conn)
+    judged = checks.no_open_gaps(conn, "polymarket")
     assert (judged.holds, judged.severity, judged.figures["open"]) == (False, "error", 1)
 
 
@@ -226,3 +230,11 @@ def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     assert 30 <= late.metadata["lag_s"].value <= 30 + time.monotonic() - began
     assert answered[dg.AssetKey("market_rankings"), "aggregates_fresh"].passed
     assert answered[dg.AssetKey("markets"), "nothing_refused"].passed, "that was the chain's"
+
+
+def test_an_exchange_is_judged_by_its_own_gaps(conn):
+    row = {"kind": "books", "cause": "sequence", "from_ts": NOW - timedelta(minutes=2), "exchange": "kalshi"}
+    insert(conn, "coverage_gaps", row)
+
+    assert checks.no_open_gaps(conn, "polymarket").holds
+    assert not checks.no_open_gaps(conn, "kalshi").holds

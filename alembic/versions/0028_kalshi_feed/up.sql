@@ -3,6 +3,8 @@ alter table coverage_gaps add column exchange text not null default 'polymarket'
 
 comment on column coverage_gaps.exchange is 'The exchange of its market, or of all markets that it concerns';
 
+comment on column coverage_days.kind is 'trades or settlements; of another exchange than Polymarket with its name, as trades_kalshi';
+
 drop index coverage_gaps_missing_idx;
 
 drop index coverage_gaps_filled_idx;
@@ -41,10 +43,20 @@ comment on column analytics.coverage_gaps.exchange is 'The exchange of the marke
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
     ('ingestion_kalshi', 15, 60, '{"off": "Kalshi is not recorded"}');
 
+create function own(name text, exchange text) returns text
+language sql immutable parallel safe
+return case exchange when 'polymarket' then name else name || '_' || exchange end;
+
+create function exchange_feeds() returns table (exchange text, stage text)
+language sql immutable parallel safe
+as $$
+    select exchange, own('ingestion', exchange) from unnest(array['polymarket', 'kalshi']) as exchange
+$$;
+
 -- What is live, by exchange.
 create view alive_exchanges as
 select exchange
-from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+from exchange_feeds()
 join stage_clocks using (stage)
 where beat_at > now() - interval '10 seconds'
     and (
@@ -136,7 +148,7 @@ as $$
         (
             select to_timestamp((value #>> '{}')::bigint / 1000.0)
             from settings
-            where name = case exchange when 'polymarket' then 'recorded_since' else 'recorded_since_' || exchange end
+            where name = own('recorded_since', exchange)
         ),
         (
             select min(since)
@@ -166,10 +178,10 @@ with live as (
         case when since is not null then tstzmultirange(tstzrange(
             since, greatest(since, last_data_at, to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)), '[]'
         )) else '{}' end as recorded
-    from (values ('polymarket', 'ingestion'), ('kalshi', 'ingestion_kalshi')) as feeds (exchange, stage)
+    from exchange_feeds() feeds
     join stage_clocks using (stage)
     cross join lateral (select recorded_since(exchange) as since) as began
-    where since is not null or exchange = 'polymarket'
+    where not detail ? 'off' or since is not null or exists (select from coverage_days d where d.kind = own('trades', feeds.exchange))
 ),
 kept as (  -- retention drops whole chunks
     select
@@ -182,10 +194,10 @@ select
     'trades' as kind, stage,
     (
         recorded
-        + coalesce((  -- days are reconciled with Polymarket's list
+        + coalesce((
             select range_agg(tstzrange(day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'))
             from coverage_days
-            where coverage_days.kind = 'trades' and exchange = 'polymarket'
+            where coverage_days.kind = own('trades', live.exchange)
         ), '{}')
     ) * coalesce((select since from kept where name = 'trades'), '{}') as held,
     exchange
@@ -204,6 +216,48 @@ select
     'polymarket'
 from chain_ranges r
 where exists (select from chain_blocks where number between r.from_block and r.to_block);
+
+create or replace view market_records as
+select
+    market_key, market_id, gamma_id, slug, question, status, exchange, event_id, event_title, category, series, tags, end_time, created_at,
+    (
+        select row_to_json(r)
+        from (
+            select
+                market_id,
+                slug,
+                question,
+                status,
+                exchange,
+                event_id,
+                category,
+                series,
+                tags,
+                outcomes,
+                token_ids,
+                array(select as_number(price) from unnest(outcome_prices) as o (price)) as outcome_prices,
+                as_unix(start_time) as start_time,
+                as_unix(end_time) as end_time,
+                as_unix(created_at) as created_at,
+                as_unix(resolved_at) as resolved_at,
+                winning_outcome,
+                as_number(volume_usd) as volume_usd,
+                coalesce(
+                    (select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key),
+                    case when exchange = any (array(  -- nothing is known of one that is not recorded
+                        select feeds.exchange from exchange_feeds() feeds join stage_clocks using (stage) where not detail ? 'off'
+                    )) then 0 end
+                ) as volume_24h_usd,
+                as_number(volume_24h_usd) as exchange_volume_24h_usd,
+                as_number(liquidity_usd) as liquidity_usd,
+                neg_risk,
+                image,
+                url,
+                as_unix(updated_at) as updated_at,
+                source
+        ) as r
+    ) as record
+from markets;
 
 -- Rankings, by exchange.
 alter table market_activity add column exchange text not null default 'polymarket';
@@ -259,3 +313,81 @@ select
     ) as move
 from market_activity a
 join market_records m using (market_key);
+
+-- Signals, by exchange.
+create or replace view signal_records as
+select
+    s.market_key, s.outcome, s.ts, s.type, s.score, s.signal_id,
+    signal_record(
+        s.signal_id, s.type, m.market_id, s.outcome, s.value, s.threshold, s.score, s.direction, s.window_s, s.detail, s.ts
+    ) as record,
+    m.exchange
+from signals s
+join markets m using (market_key);
+
+-- Analysts' views, by exchange.
+
+create or replace view analytics.trades as
+select
+    t.ts, m.market_id, m.slug, t.outcome, m.outcomes[t.outcome + 1] as outcome_name,
+    case when t.side > 0 then 'BUY' else 'SELL' end as side,
+    t.price * 0.000001 as price, t.size * 0.000001 as size, t.value_usd * 0.000001 as value_usd,
+    '0x' || encode(t.tx_hash, 'hex') as tx_hash, t.trade_id, t.seq, m.exchange
+from trades t
+join markets m using (market_key);
+
+comment on column analytics.trades.exchange is 'The exchange of the market: polymarket or kalshi';
+
+create or replace view analytics.candles_1m as
+select
+    c.bucket, m.market_id, m.slug, c.outcome, m.outcomes[c.outcome + 1] as outcome_name,
+    c.open * 0.000001 as open, c.high * 0.000001 as high, c.low * 0.000001 as low, c.close * 0.000001 as close,
+    c.volume * 0.000001 as volume, c.value_usd * 0.000001 as value_usd, c.trades, m.exchange
+from candles_1m c
+join markets m using (market_key);
+
+comment on column analytics.candles_1m.exchange is 'The exchange of the market: polymarket or kalshi';
+
+create or replace view analytics.candles_1h as
+select
+    c.bucket, m.market_id, m.slug, c.outcome, m.outcomes[c.outcome + 1] as outcome_name,
+    c.open * 0.000001 as open, c.high * 0.000001 as high, c.low * 0.000001 as low, c.close * 0.000001 as close,
+    c.volume * 0.000001 as volume, c.value_usd * 0.000001 as value_usd, c.trades, m.exchange
+from candles_1h c
+join markets m using (market_key);
+
+comment on column analytics.candles_1h.exchange is 'The exchange of the market: polymarket or kalshi';
+
+create or replace view analytics.quotes as
+select
+    q.ts, m.market_id, m.slug, q.outcome, m.outcomes[q.outcome + 1] as outcome_name,
+    q.bid * 0.000001 as bid, q.ask * 0.000001 as ask, q.mid * 0.000001 as mid, (q.ask - q.bid) * 0.000001 as spread,
+    q.bid_size * 0.000001 as bid_size, q.ask_size * 0.000001 as ask_size, m.exchange
+from quotes q
+join markets m using (market_key);
+
+comment on column analytics.quotes.exchange is 'The exchange of the market: polymarket or kalshi';
+
+create or replace view analytics.books as
+select
+    m.market_id, m.slug, b.outcome, m.outcomes[b.outcome + 1] as outcome_name, l.side, l.level,
+    l.price * 0.000001 as price, l.size * 0.000001 as size, b.ts, m.exchange
+from book_current b
+join markets m using (market_key)
+cross join lateral (
+    select 'bid' as side, level, price, size from unnest(b.bid_prices, b.bid_sizes) with ordinality as bids (price, size, level)
+    union all
+    select 'ask', level, price, size from unnest(b.ask_prices, b.ask_sizes) with ordinality as asks (price, size, level)
+) as l
+where b.verified;
+
+comment on column analytics.books.exchange is 'The exchange of the market: polymarket or kalshi';
+
+create or replace view analytics.signals as
+select
+    s.ts, m.market_id, m.slug, s.type, s.outcome, s.value, s.threshold, s.score,
+    case s.direction when 1 then 'up' when -1 then 'down' end as direction, s.window_s, s.detail, s.found_at, s.signal_id, m.exchange
+from signals s
+join markets m using (market_key);
+
+comment on column analytics.signals.exchange is 'The exchange of the market: polymarket or kalshi';

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from api.schemas.requests import CursorText, Instant, Parameters
+from api.schemas.requests import CursorText, Exchange, Instant, Parameters
 
 Kind = Literal["trades", "books", "settlements"]
 GapStatus = Literal["open", "fillable", "filled", "lost"]
@@ -33,3 +33,9 @@ class GapParameters(Parameters, frozen=True, kw_only=True):
     )
     limit: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of gaps in the response")] = 100
     cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the previous page")] = None
+
+
+class CoverageParameters(GapParameters, frozen=True, kw_only=True):
+    """Whose coverage, and which gaps to list."""
+
+    exchange: Exchange = "polymarket"

@@ -10,13 +10,13 @@ import msgspec
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
 from api.schemas.requests import EARLIEST, LATEST
-from config.exchanges import POLYMARKET, RECORDED
+from config.exchanges import POLYMARKET
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.endpoints.coverage.requests import GapParameters
+    from api.endpoints.coverage.requests import CoverageParameters, GapParameters
 
 BEHIND_ALL = 1 << 62  # greater than any gap's number
 SUMMARY_S = 10.0
@@ -39,23 +39,16 @@ class GapCursor(msgspec.Struct, frozen=True, array_like=True):
     place: int = BEHIND_ALL
 
 
-class CoverageResource(ReadResource):
-    """Coverage of every kind of data, with all gaps."""
+class GapPages(ReadResource):
+    """Pages of gaps."""
 
-    def answer(self, given: GapParameters, **path: str) -> bytes:
-        """Return the kinds, the reconciled days and a page of gaps."""
-        summary, _ = self.service.cache.get(("coverage", "summary"), SUMMARY_S, lambda: (self.summary(), ""))
-        return b"{" + summary + b"," + self.page(given, queries.gaps, exchange=POLYMARKET.name) + b"}"
-
-    def summary(self) -> bytes:
-        """Return the part that does not depend on the page."""
-        kinds, days = self.read(queries.kinds, exchange=POLYMARKET.name), self.read(queries.days)
-        return f'"kinds":{kinds},"days":{days}'.encode()
-
-    def page(self, given: GapParameters, query: Callable[..., Any], **of: Any) -> bytes:
-        """Return a page of gaps and the cursor of the next page."""
+    def page(self, given: GapParameters, query: Callable[..., Any], /, **of: Any) -> bytes:
+        """Return a page of gaps and the cursor of the next page; `of` is for the query."""
         since, until = given.from_ or EARLIEST, given.to or LATEST
-        meant = cursor.digest(GapFilter(given.kind, given.status, since.timestamp(), until.timestamp()))
+        filtered = GapFilter(given.kind, given.status, since.timestamp(), until.timestamp())
+        exchange = of.get("exchange", POLYMARKET.name)
+        # A cursor of Polymarket's is as it was before there was another exchange.
+        meant = cursor.digest(filtered if exchange == POLYMARKET.name else (exchange, filtered))
         place = GapCursor(meant) if given.cursor is None else self.service.cursors.read(given.cursor, GapCursor)
         if place.filter != meant:
             raise cursor.invalid("It belongs to a list with a different filter")
@@ -78,13 +71,29 @@ class CoverageResource(ReadResource):
         return f'"data":[{data}],"count":{len(shown)},"next_cursor":"{tail}","has_more":{more}'.encode()
 
 
-class MarketCoverageResource(CoverageResource):
+class CoverageResource(GapPages):
+    """Coverage of every kind of an exchange's data, with all gaps."""
+
+    def answer(self, given: CoverageParameters, **path: str) -> bytes:
+        """Return the kinds, the reconciled days and a page of gaps."""
+        exchange = given.exchange
+        key = "coverage", "summary", exchange
+        summary, _ = self.service.cache.get(key, SUMMARY_S, lambda: (self.summary(exchange), ""))
+        return b"{" + summary + b"," + self.page(given, queries.gaps, exchange=exchange) + b"}"
+
+    def summary(self, exchange: str) -> bytes:
+        """Return the part that does not depend on the page."""
+        kinds, days = self.read(queries.kinds, exchange=exchange), self.read(queries.days, exchange=exchange)
+        return f'"kinds":{kinds},"days":{days}'.encode()
+
+
+class MarketCoverageResource(GapPages):
     """Coverage of one market."""
 
     def answer(self, given: GapParameters, **path: str) -> bytes:
         """Return the market's kinds, reconciled days and a page of its gaps."""
         market = self.service.markets.of(path["id"])
-        of = {"market_key": market.key, "recorded": RECORDED}
+        of = {"market_key": market.key}
         kinds, days = self.read(queries.kinds_of_market, **of), self.read(queries.days_of_market, **of)
         held = f'{{"market_id":"{market.market_id}","kinds":{kinds},"days":{days},'.encode()
         return held + self.page(given, queries.gaps_of_market, **of) + b"}"

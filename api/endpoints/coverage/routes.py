@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.coverage import records
-from api.endpoints.coverage.requests import GapParameters
+from api.endpoints.coverage.requests import CoverageParameters, GapParameters
 from api.endpoints.coverage.resource import CoverageResource, MarketCoverageResource
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -12,11 +12,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         name="coverage",
         path="/v1/coverage",
         resource=CoverageResource,
-        parameters=GapParameters,
+        parameters=CoverageParameters,
         answers=records.Coverage,
         errors=("invalid_cursor",),
         tag="Service",
-        summary="Coverage of stored data, and its gaps",
+        summary="Coverage of an exchange's data, and its gaps",
         description="By kind: trades, order books, settlements. Each day is reconciled with the exchange's trade "
         "list and "
         "the chain's logs; missing data is filled in where possible, and each gap names the source. Figures of `kinds` "

@@ -83,7 +83,7 @@ class MarketPositions(ReadResource):
 
     def answer(self, given: MarketPositionParameters, **path: str) -> bytes:
         """Return a wallet's positions in the market; without a wallet, the largest holders."""
-        exchange, market = self.service.exchange, self.service.markets.recorded(path["id"])
+        exchange, market = self.service.exchange, self.service.markets.with_wallets(path["id"])
         if given.wallet is not None:
             return held(exchange, given.wallet.lower(), market)
 

@@ -261,11 +261,11 @@ class MetricsCollector(Collector):
 
 
 def _shards(known: list[tuple[Any, ...]]) -> Iterator[Metric]:
-    families = [GaugeMetricFamily(name, about, labels=["shard"]) for name, about in SHARDS.items()]
-    for shard, *figures in known:
+    families = [GaugeMetricFamily(name, about, labels=["exchange", "shard"]) for name, about in SHARDS.items()]
+    for exchange, shard, *figures in known:
         for family, figure in zip(families, figures, strict=True):
             if figure is not None:
-                family.add_metric([shard], figure)
+                family.add_metric([exchange, shard], figure)
     return iter(families)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from api.schemas.requests import Instant, Parameters
+from api.schemas.requests import Exchange, Instant, Parameters
 
 SignalType = Literal["momentum", "volume_spike", "whale_alert", "spread_widening", "book_imbalance", "price_reversal"]
 OfType = Annotated[SignalType | None, Meta(description="Only signals of this type")]
@@ -41,5 +41,6 @@ class RawSignalParameters(Parameters, frozen=True, kw_only=True):
 class TopSignalParameters(Parameters, frozen=True, kw_only=True):
     """The strongest signals."""
 
+    exchange: Exchange = "polymarket"
     type: OfType = None
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of signals in the response")] = 20

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from api.schemas.requests import (
+    Exchange,
     Parameters,
     RangeParameters,
     Text,
@@ -19,6 +20,7 @@ ALL = "all"  # all outcomes; an outcome with this name is requested by its index
 class RecentTradeParameters(Parameters, frozen=True, kw_only=True):
     """Parameters of `/v1/trades/recent`: trades of all markets, or of one."""
 
+    exchange: Exchange = "polymarket"
     limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of trades in the response")] = 50
     market_id: Annotated[Text | None, Meta(description="Only this market: its market_id, slug or numeric id")] = None
     outcome: Annotated[

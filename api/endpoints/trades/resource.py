@@ -43,7 +43,8 @@ class Trades(ReadResource):
                 hint="The exchange's trade feed does not include wallets",
                 errors=[{"name": "wallet", "detail": "needs source=data-api"}],
             )
-        market = self.service.markets.recorded(path["id"])
+        find = self.service.markets.with_wallets if given.source == "data-api" else self.service.markets.recorded
+        market = find(path["id"])
         outcome = asked_for(market, given.outcome or ("0" if given.wallet is None else ALL))
         if given.source == "data-api":
             return exchange.traded(self.service.exchange, market, outcome, given)
@@ -78,7 +79,11 @@ class RecentTrades(ReadResource):
             if given.outcome.casefold() != ALL:
                 raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the given market")
             return newest(
-                lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
+                lambda since: self.read(exchange=given.exchange, since=since, until=until, limit=given.limit),
+                None,
+                until,
+                LATELY,
+                given.limit,
             )
         market = self.service.markets.recorded(given.market_id)
         outcome = asked_for(market, given.outcome)

@@ -128,6 +128,10 @@ class ExchangeClient(ABC):
     def rows(self, tokens: dict[str, Token], listed: Sequence[Any]) -> list[TradeRow]:
         """Convert listed trades of some tokens to rows, oldest first."""
 
+    def is_paused(self) -> bool:
+        """Ask the exchange whether all trading is paused; False, of one that does not say."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Close the connections of HTTP."""

@@ -146,6 +146,10 @@ class KalshiClient(ExchangeClient):
             rows.append(TradeRow(token, ts_ms, number, ids.seq(ts_ms, nth), trade.side, price, size, value, None))
         return rows
 
+    def is_paused(self) -> bool:
+        """Ask whether no part of the exchange is trading, as for two hours on Thursdays."""
+        return self._kalshi.status().is_paused()
+
     def close(self) -> None:
         """Close the connections of HTTP."""
         if "_client" in self.__dict__:

@@ -40,8 +40,6 @@ def recorded(configured: Settings) -> list[Exchange]:
 
 def obstacle(exchange: Exchange, configured: Settings) -> str:
     """Return why an exchange is not recorded; empty if it is."""
-    if not exchange.is_recorded:
-        return f"{exchange.title} is not recorded"
     if exchange.name not in configured.exchange_names:
         return f"{exchange.title} is not configured: add {exchange.name} to PRESAGE_EXCHANGES"
     if exchange.name == KALSHI.name:

@@ -1,4 +1,4 @@
-"""Markets of a second exchange, of which only the catalogue is read: listed when they are asked for, and no more."""
+"""Markets of a second exchange: served when they are asked for, and no more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from orchestration.candles import activity, aggregates
-from tests.factories import insert
+from tests.factories import add_trades, insert
 
 NOW = dt.datetime.now(dt.UTC)
 TICKER = "KXRAIN-26NOV-T0.5"
@@ -137,7 +137,7 @@ def test_the_exchange_itself_is_asked_for_its_own_markets_alone(client, both):
     assert answer.json["errors"][0]["name"] == "exchange"
 
 
-def test_coverage_says_that_nothing_of_it_is_recorded(client, conn, both):
+def test_coverage_is_off_where_nothing_of_it_is_recorded(client, conn, both):
     recorded = {"ts": NOW - dt.timedelta(days=1), "feed": "polymarket", "run_id": "r"}
     insert(conn, "feed_stats", {**recorded, "messages": 1, "rows": 1, "lag_counts": []})
     conn.execute("update stage_clocks set last_data_at = now(), beat_at = now() where stage = 'ingestion'")
@@ -162,31 +162,79 @@ def test_coverage_says_that_nothing_of_it_is_recorded(client, conn, both):
     assert main["days"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "orderbook",
-        "price",
-        "price-history",
-        "trades",
-        "stats",
-        "sentiment",
-        "summary",
-        "health",
-        "signals",
-        "positions",
-    ],
-)
-def test_what_is_not_recorded_is_said(client, both, path):
+RECORDED = ["orderbook", "price", "price-history", "trades", "stats", "sentiment", "summary", "health", "signals"]
+
+
+@pytest.mark.parametrize("path", RECORDED)
+def test_what_was_never_recorded_is_said(client, both, path):
     answer = client.ask(f"/v1/markets/{TICKER}/{path}")
 
     assert answer.status_code == 404
     assert answer.json["detail"] == "Prices, order books and trades of Kalshi are not recorded"
-    assert client.ask("/v1/markets/rain").json["volume_24h_usd"] == 0
-    assert client.ask(f"/v1/markets/{TICKER}").json["volume_24h_usd"] is None
 
 
-def test_totals_are_of_the_recorded_exchange(client, both):
+def test_once_it_is_recorded_a_market_without_trades_has_none(client, conn, both):
+    insert(conn, "settings", {"name": "recorded_since_kalshi", "value": str(int(NOW.timestamp() * 1000))})
+
+    assert client.ask(f"/v1/markets/{TICKER}/trades").json == []
+    assert client.ask(f"/v1/markets/{TICKER}/stats").json["trades"] == 0
+
+
+def test_lists_of_trades_and_signals_are_of_one_exchange(client, conn, both):
+    keys = {name: key for key, name in conn.execute("select market_key, exchange from markets")}
+    for name, price in (("polymarket", "0.4"), ("kalshi", "0.7")):
+        add_trades(conn, {"market_key": keys[name]}, [{"price": price}])
+        measures = {"value": 2.0, "threshold": 1.0, "score": 2.0, "window_s": 60, "detail": "{}", "outcome": 0}
+        given = {"market_key": keys[name], "ts": NOW, "type": "momentum", "signal_id": keys[name], **measures}
+        insert(conn, "signals", given)
+
+    for given, price, market_id in (({}, 0.4, both[0]["market_id"]), ({"exchange": "kalshi"}, 0.7, TICKER)):
+        (trade,) = client.ask("/v1/trades/recent", **given).json
+        (signal,) = client.ask("/v1/signals/top", **given).json["data"]
+        assert (trade["price"], trade["market_id"], signal["market_id"]) == (price, market_id, market_id)
+
+
+def test_coverage_is_of_one_exchange_and_its_pages_go_on(client, conn, both):
+    for name, count in (("polymarket", 1), ("kalshi", 3)):
+        for nth in range(count):
+            span = {"from_ts": NOW - dt.timedelta(minutes=9 + nth), "to_ts": NOW}
+            insert(conn, "coverage_gaps", {"kind": "books", "cause": name, "exchange": name, **span})
+        conn.execute(
+            "insert into coverage_days (day, kind, listed, held, added, unlisted, unknown, agrees)"
+            " values (%s, own('trades', %s), %s, 0, 0, 0, 0, false)",
+            [NOW.date(), name, count],
+        )
+
+    main = client.ask("/v1/coverage").json
+    first = client.ask("/v1/coverage", exchange="kalshi", limit=2).json
+    rest = client.ask("/v1/coverage", exchange="kalshi", limit=2, cursor=first["next_cursor"]).json
+
+    assert [each["cause"] for each in main["data"]] == ["polymarket"]
+    assert [each["cause"] for each in (*first["data"], *rest["data"])] == ["kalshi"] * 3
+    assert [[day["listed"] for day in each["days"]] for each in (main, first)] == [[1], [3]]
+    assert {kind["kind"]: kind["status"] for kind in first["kinds"]}["settlements"] == "off"
+    other = client.ask("/v1/coverage", limit=2, cursor=first["next_cursor"])
+    assert (other.status_code, other.json["code"]) == (400, "invalid_cursor")
+
+
+@pytest.mark.parametrize(("path", "given"), [("positions", {}), ("trades", {"source": "data-api"})])
+def test_who_trades_is_asked_only_of_an_exchange_that_says_it(client, both, path, given):
+    answer = client.ask(f"/v1/markets/{TICKER}/{path}", **given)
+
+    assert answer.status_code == 404
+    assert answer.json["detail"] == "Kalshi does not say who holds or trades its markets"
+
+
+def test_a_volume_of_nothing_is_zero_where_trades_are_recorded_and_null_elsewhere(client, conn, both):
+    def volumes():
+        return [client.ask(f"/v1/markets/{name}").json["volume_24h_usd"] for name in ("rain", TICKER)]
+
+    assert volumes() == [0, None]
+    conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion_kalshi'")
+    assert volumes() == [0, 0]
+
+
+def test_totals_are_of_polymarket_unless_another_is_asked_for(client, both):
     assert client.ask("/v1/stats").json["total_markets"] == 1
 
 

@@ -202,7 +202,7 @@ def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
     plan, monkeypatch, capsys, ingestion, seconds, interrupted, status
 ):
     def on_tables(_stack, watch, *, with_key):
-        watch.served = SimpleNamespace(market_s=1.0, price_s=2.0, stop=lambda: None)
+        watch.served["polymarket"] = SimpleNamespace(market_s=1.0, price_s=2.0, stop=lambda: None, began=0.0)
         watch.outcome.stages = STAGES | {"ingestion": ingestion}
         watch.outcome.live_lag_p99_s = 0.1
 

@@ -11,11 +11,13 @@ import pytest
 from cli.stack.figures import BackfillFigures, PipelineFigures, StageLag
 from cli.stack.outcome import Outcome, problems, summary
 
+FRESH = [StageLag("ingestion", "fresh", 0.1)]
 FIELDS = [
     "time_to_first_market_s",
     "time_to_first_price_s",
     "live_lag_p50_s",
     "live_lag_p99_s",
+    "by_exchange",
     "rows",
     "past",
     "past_at_60_s",
@@ -111,6 +113,18 @@ def test_whatever_is_not_well_is_a_problem_and_stands_in_the_summary(well, chang
 
     assert found == [said]
     assert f"  {said}" in summary(well, found)
+
+
+def test_of_several_exchanges_each_has_its_figures_and_its_problems(well):
+    well.of("polymarket").time_to_first_price_s = 4.0
+    well.of("kalshi").time_to_first_price_s = 9.0
+    well.take(PipelineFigures(lag_p99_s=0.3, lags_p99_s={"polymarket": 0.2, "kalshi": 0.4}, stages=FRESH))
+
+    assert problems(well, []) == []
+    assert "Kalshi: first price after 9.00 s, live lag p99 0.40 s" in summary(well, [])
+
+    well.of("kalshi").time_to_first_price_s = None
+    assert problems(well, []) == ["the API served no price of Kalshi"]
 
 
 def test_what_there_is_of_the_past_is_written_and_summed_up(tmp_path, well):

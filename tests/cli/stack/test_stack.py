@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,6 +20,8 @@ from cli.stack.ports import Ports
 from cli.stack.processes import StartError, Supervisor
 from cli.stack.stack import EmbeddedDatabase, Stack
 from sql.roles.rights import API, PIPELINE, SITE
+from upstream.kalshi.signing import read_signer
+from upstream.sandbox.kalshi.signatures import public_key
 from upstream.sandbox.server import Sandbox
 
 
@@ -31,25 +34,46 @@ def test_the_past_of_a_simulation_ends_where_it_was_first_started_over_its_data(
     asked = stack(tmp_path, backfill_days=14)
     asked.plan.dagster_home.mkdir(parents=True)
 
-    first, again = (asked.sandbox().command for _ in range(2))
+    first, again = (asked.sandboxes()[0].command for _ in range(2))
 
     assert first == again
     assert first[first.index("--past") + 1] == "14"
     assert int(first[first.index("--past-until-ms") + 1]) > 1_700_000_000_000
     assert asked.environment()["PRESAGE_BACKFILL_DAYS"] == "14"
-    assert "--past" not in stack(tmp_path).sandbox().command
+    assert "--past" not in stack(tmp_path).sandboxes()[0].command
 
 
 def test_a_simulation_is_asked_for_with_all_that_was_wished(tmp_path):
-    wished = stack(tmp_path, seed=7, rate=500.0, markets=30, truth=tmp_path / "truth").sandbox()
+    wished = stack(tmp_path, seed=7, rate=500.0, markets=30, truth=tmp_path / "truth").sandboxes()[0]
 
     command = " ".join(wished.command)
     assert "--port 8081 --simulate 7 --rate 500.0 --markets 30" in command
     assert command.endswith(f"--log {tmp_path / 'truth'}")
 
 
+def test_both_exchanges_are_simulated_where_both_are_wished_and_the_others_have_its_key(tmp_path):
+    made = stack(tmp_path, exchanges=("polymarket", "kalshi"), seed=3)
+    _, kalshi = made.sandboxes()
+    environment = made.environment()
+
+    key_id, _, public = kalshi.command[kalshi.command.index("--key") + 1].partition("=")
+    assert "--port 8086 --simulate 3" in " ".join(kalshi.command)
+    assert environment["PRESAGE_EXCHANGES"] == "polymarket,kalshi"
+    assert environment["PRESAGE_KALSHI_URL"] == "http://127.0.0.1:8086/trade-api/v2"
+    assert environment["PRESAGE_KALSHI_KEY_ID"] == key_id
+    signer = read_signer(key_id, Path(environment["PRESAGE_KALSHI_PRIVATE_KEY_FILE"]))
+    assert signer is not None
+    assert public_key(Path(public).read_bytes())
+    again = stack(tmp_path, exchanges=("polymarket", "kalshi"))
+    assert again.environment()["PRESAGE_KALSHI_PRIVATE_KEY_FILE"] == environment["PRESAGE_KALSHI_PRIVATE_KEY_FILE"]
+
+    alone = stack(tmp_path)
+    assert len(alone.sandboxes()) == 1
+    assert "PRESAGE_KALSHI_KEY_ID" not in alone.environment()
+
+
 def test_a_tape_is_played_at_its_speed(tmp_path):
-    wished = stack(tmp_path, source="tape", tape=tmp_path, speed=4.0).sandbox()
+    wished = stack(tmp_path, source="tape", tape=tmp_path, speed=4.0).sandboxes()[0]
 
     assert f"--tape {tmp_path} --speed 4.0" in " ".join(wished.command)
 
@@ -156,7 +180,7 @@ def test_each_process_knows_its_own_login_and_no_other(tmp_path):
     assert made.code_server().environment["DAGSTER_PG_URL"] == (
         f"postgresql+psycopg2://{PIPELINE}_login:of-{PIPELINE}@host/dagster"
     )
-    assert made.sandbox().environment["DATABASE_URL"] == ""
+    assert made.sandboxes()[0].environment["DATABASE_URL"] == ""
 
 
 def test_a_database_with_data_of_another_source_is_refused(conn, add_market, database_url):

@@ -317,25 +317,23 @@ def test_passes_are_a_minute_apart_and_one_at_a_time(last_s, run_s, expected):
 
 
 @pytest.mark.parametrize(
-    ("is_recorded", "settings", "why"),
+    ("settings", "why"),
     [
-        (False, {"PRESAGE_EXCHANGES": "polymarket,kalshi"}, "Kalshi is not recorded"),
-        (True, {}, "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"),
-        (True, {"PRESAGE_EXCHANGES": "polymarket,kalshi"}, "Kalshi needs an API key"),
+        ({}, "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"),
+        ({"PRESAGE_EXCHANGES": "polymarket,kalshi"}, "Kalshi needs an API key"),
         (
-            True,
             {"PRESAGE_EXCHANGES": "polymarket,kalshi", "PRESAGE_KALSHI_KEY_ID": "a-b"},
             "PRESAGE_KALSHI_KEY_ID is set, but not PRESAGE_KALSHI_PRIVATE_KEY_FILE",
         ),
     ],
 )
-def test_a_feed_that_cannot_run_is_not_started_and_its_stage_says_why(monkeypatch, is_recorded, settings, why):
+def test_a_feed_that_cannot_run_is_not_started_and_its_stage_says_why(monkeypatch, settings, why):
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     configured = Settings(_env_file=None)
     monkeypatch.setattr(config_settings, "get", lambda: configured)
 
-    assert opening.obstacle(KALSHI._replace(is_recorded=is_recorded), configured).startswith(why)
+    assert opening.obstacle(KALSHI, configured).startswith(why)
 
 
 def test_the_stage_of_an_exchange_that_is_not_recorded_is_off(tick, conn):

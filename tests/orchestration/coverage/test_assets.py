@@ -121,12 +121,12 @@ def test_a_day_whose_trades_are_settled_by_a_contract_that_is_not_followed_does_
 def test_a_day_without_any_block_is_counted_as_nothing_and_not_due_again(make, db):
     before = DAY - dt.timedelta(days=1)
     insert(db, "settings", {"name": "recorded_since", "value": str(int(NOON.timestamp() - 86_400) * 1000)})
-    assert days.due(db, NIGHT, ["settlements"]) == [before, DAY]
+    assert [*days.due(db, NIGHT, {"polymarket": ["settlements"]})] == [before, DAY]
 
     figures = told(make(coverage.reconciled_settlements, partition_key=str(before)), "reconciled_settlements")
 
     assert (figures["listed"], figures["held"], figures["blocks"], figures["agrees"]) == (0, 0, 0, True)
-    assert days.due(db, NIGHT, ["settlements"]) == [DAY]
+    assert [*days.due(db, NIGHT, {"polymarket": ["settlements"]})] == [DAY]
 
 
 @pytest.mark.usefixtures("configured")
@@ -153,14 +153,14 @@ def test_a_day_is_due_until_the_feed_has_indexed_all_of_its_blocks(make, db, anv
         pass
     assert db.execute("select from_block, to_block from chain_holes").fetchall() == [(41, 230)]
     assert reconciled(before, DAY, after) == {before}, "the hole begins on the evening"
-    assert days.due(db, NIGHT, ["settlements"]) == [DAY]
+    assert [*days.due(db, NIGHT, {"polymarket": ["settlements"]})] == [DAY]
 
     while following.step().written.blocks:
         pass
     assert reconciled(DAY) == {before, DAY}
     (detail,) = db.execute("select detail from coverage_days where day = %s", [DAY]).fetchone()
     assert (detail["from_block"], detail["to_block"]) == (3, 59)
-    assert days.due(db, NIGHT, ["settlements"]) == []
+    assert [*days.due(db, NIGHT, {"polymarket": ["settlements"]})] == []
 
 
 def test_days_are_counted_one_at_a_time():

@@ -182,7 +182,7 @@ def test_an_exchange_that_fails_leaves_the_day_to_be_counted_again(db, exchange,
     finally:
         httpx.delete(f"{sandbox.url}/sandbox/faults").raise_for_status()
 
-    assert days.due(db, AFTER, ["trades"]) == [DAY]
+    assert [*days.due(db, AFTER, {"polymarket": ["trades"]})] == [DAY]
     assert days.reconcile_trades(db, exchange, DAY).agrees
 
 
@@ -290,39 +290,42 @@ def test_what_cannot_be_noted_is_not_stored(db, exchange, held, monkeypatch):
 
 
 def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange):
-    assert days.due(db, AFTER, ["trades"]) == [], "nothing was recorded"
+    assert [*days.due(db, AFTER, {"polymarket": ["trades"]})] == [], "nothing was recorded"
 
     recorded_since(db, NOON)
     midnight = AFTER.replace(hour=0, minute=30)
-    assert days.due(db, midnight, ["trades"]) == [], "the exchange may not list the end of it yet"
-    assert days.due(db, AFTER + dt.timedelta(days=1), ["trades"]) == [DAY, DAY + dt.timedelta(days=1)]
+    assert [*days.due(db, midnight, {"polymarket": ["trades"]})] == [], "the exchange may not list the end of it yet"
+    assert [*days.due(db, AFTER + dt.timedelta(days=1), {"polymarket": ["trades"]})] == [
+        DAY,
+        DAY + dt.timedelta(days=1),
+    ]
 
     days.reconcile_trades(db, exchange, DAY)
-    assert days.due(db, AFTER, ["trades"]) == []
-    assert days.due(db, AFTER, ["trades", "settlements"]) == [DAY]
-    assert len(days.due(db, AFTER + dt.timedelta(days=30), ["trades"])) == days.DAYS_BACK
+    assert [*days.due(db, AFTER, {"polymarket": ["trades"]})] == []
+    assert [*days.due(db, AFTER, {"polymarket": ["trades", "settlements"]})] == [DAY]
+    assert len(days.due(db, AFTER + dt.timedelta(days=30), {"polymarket": ["trades"]})) == days.DAYS_BACK
 
 
 def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
-    assert judging.reconciled(db, AFTER, ["trades"]).holds
+    assert judging.reconciled(db, AFTER, {"polymarket": ["trades"]}).holds
     recorded_since(db, NOON)
     queries.remember_since(db)
-    assert judging.reconciled(db, AFTER, ["trades"]).holds, "it is counted in the night"
-    late = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"])
+    assert judging.reconciled(db, AFTER, {"polymarket": ["trades"]}).holds, "it is counted in the night"
+    late = judging.reconciled(db, AFTER + dt.timedelta(days=1), {"polymarket": ["trades"]})
     assert (late.holds, str(DAY) in late.summary) == (False, True)
 
     days.reconcile_trades(db, exchange, DAY)
-    assert judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"]).holds
+    assert judging.reconciled(db, AFTER + dt.timedelta(days=1), {"polymarket": ["trades"]}).holds
 
-    uncounted = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
+    uncounted = judging.reconciled(db, AFTER + dt.timedelta(days=1), {"polymarket": ["trades", "settlements"]})
     assert (uncounted.holds, str(DAY) in uncounted.summary) == (False, True), "no day of settlements was counted"
     insert(db, "coverage_days", {**counted(DAY - dt.timedelta(days=1)), "kind": "settlements"})
-    behind = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
+    behind = judging.reconciled(db, AFTER + dt.timedelta(days=1), {"polymarket": ["trades", "settlements"]})
     assert (behind.holds, behind.figures["newest_day"]) == (False, str(DAY - dt.timedelta(days=1)))
     db.execute("delete from coverage_days where kind = 'settlements'")
 
     db.execute("update coverage_days set agrees = false")
-    differing = judging.reconciled(db, AFTER, ["trades"])
+    differing = judging.reconciled(db, AFTER, {"polymarket": ["trades"]})
     assert (differing.holds, differing.summary) == (False, f"up to {DAY}, 1 of 30 days differ")
 
 

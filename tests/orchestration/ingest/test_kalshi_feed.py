@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.ingest import session
+from orchestration.ingest import receiver, session
 from orchestration.ingest.committer import MARGIN_MS
 from tests.orchestration.ingest.kalshi_world import KalshiWorld
 from tests.orchestration.ingest.live_world import NO_DIFFERENCES, now_ms, wait_until
@@ -112,6 +112,28 @@ def test_a_silent_connection_is_found_and_what_it_missed_is_a_gap(world):
     assert found["level changes"].lost
     for token, ts_ms, *_ in found["level changes"].lost:
         assert world.is_in_gap("books", token, ts_ms)
+
+
+def test_while_trading_is_paused_the_stage_says_so_and_stays_fresh(world, monkeypatch):
+    monkeypatch.setattr(receiver, "QUIET_S", 1.0)
+    monkeypatch.setattr(session, "PAUSE_S", 0.2)
+    stage = "select as_ms(last_data_at), detail ->> 'reason' from stage_clocks where stage = 'ingestion_kalshi'"
+
+    def told():
+        return world.conn.execute(stage).fetchone()
+
+    feed = world.feed()
+    wait_until(lambda: world.leader() == feed.run_id)
+    world.caught_up()
+    assert told()[1] is None
+    world.fault(kind="pause")
+    wait_until(lambda: told()[1] == "trading is paused")
+    paused_ms = now_ms()
+    wait_until(lambda: told()[0] > paused_ms + 2_000)
+
+    world.end_faults()
+    world.wait_until_sent(now_ms(), more_than=10)
+    wait_until(lambda: told()[1] is None)
 
 
 def test_a_market_that_is_listed_is_followed_within_seconds(world):

@@ -126,13 +126,19 @@ def test_metrics_and_doctor_tell_each_shard(conn, lease):
     lease("c", two)
 
     assert list(pipeline.shards(conn)) == [
-        ("1 of 3", True, True, 5.0, 2.0, 0.25),
-        ("2 of 3", True, False, 5.0, 0.0, None),
-        ("3 of 3", False, False, None, None, None),
+        ("polymarket", "1 of 3", True, True, 5.0, 2.0, 0.25),
+        ("polymarket", "2 of 3", True, False, 5.0, 0.0, None),
+        ("polymarket", "3 of 3", False, False, None, None, None),
     ]
     assert [(found.status, found.found) for found in doctor.shards(conn)] == [
         ("warn", "shard 2 of 3 has no standby that is ready"),
         ("fail", "shard 3 of 3 has no leader"),
+    ]
+    queries.switch_on(conn, stage="ingestion_kalshi")
+    told = [row[:3] for row in pipeline.shards(conn)]
+    assert told[3:] == [("kalshi", f"{number} of 3", False) for number in (1, 2, 3)]
+    assert ("fail", "shard 1 of 3 of Kalshi has no leader") in [
+        (each.status, each.found) for each in doctor.shards(conn)
     ]
     lease("d", two, "standby")
     queries.want_shards(conn, shards=1)

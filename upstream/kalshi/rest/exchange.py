@@ -8,6 +8,8 @@ import msgspec
 
 from upstream.transport.numbers import instant
 
+COMBOS = 1  # exchange_index
+
 
 class ShardStatus(msgspec.Struct, frozen=True):
     """State of a part of the exchange: 0 everything else, 1 combos, 2 crypto and commodities, 3 some sports."""
@@ -36,6 +38,11 @@ class ExchangeStatus(msgspec.Struct, frozen=True):
             if shard.exchange_index == exchange_index:
                 return shard.exchange_active and shard.trading_active
         return self.exchange_active and self.trading_active
+
+    def is_paused(self) -> bool:
+        """Return whether no part of the exchange is trading; combos, which are not recorded, apart."""
+        parts = {0, *(shard.exchange_index for shard in self.exchange_index_statuses or ())} - {COMBOS}
+        return not any(self.trading(part) for part in parts)
 
     def resumes_at(self) -> datetime | None:
         """Return when it expects to be back, if it says so."""

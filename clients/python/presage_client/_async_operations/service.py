@@ -90,8 +90,9 @@ class AsyncServiceOperations(AsyncBaseOperations):
         to: Instant | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
     ) -> records.Coverage:
-        """Coverage of stored data, and its gaps.
+        """Coverage of an exchange's data, and its gaps.
 
         By kind: trades, order books, settlements. Each day is reconciled with the exchange's trade list and the
         chain's logs; missing data is filled in where possible, and each gap names the source. Figures of `kinds`
@@ -107,11 +108,20 @@ class AsyncServiceOperations(AsyncBaseOperations):
             to: Only gaps that began before this moment: RFC 3339 or Unix ms.
             limit: Maximum number of gaps in the response. Default: 100. At most 1000.
             cursor: `next_cursor` of the previous page.
+            exchange: The exchange that lists them. Default: polymarket.
         """
         return await self._call(
             _endpoints.COVERAGE,
             {},
-            {"kind": kind, "status": status, "from": from_, "to": to, "limit": limit, "cursor": cursor},
+            {
+                "kind": kind,
+                "status": status,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+                "exchange": exchange,
+            },
         )
 
     def iter_coverage(
@@ -123,12 +133,21 @@ class AsyncServiceOperations(AsyncBaseOperations):
         to: Instant | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
     ) -> AsyncIterator[records.Gap]:
         """Iterate over all pages of `coverage`: `limit` is the size of a page."""
         return self._pages(
             _endpoints.COVERAGE,
             {},
-            {"kind": kind, "status": status, "from": from_, "to": to, "limit": limit, "cursor": cursor},
+            {
+                "kind": kind,
+                "status": status,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+                "exchange": exchange,
+            },
         )
 
     async def market_coverage(

@@ -53,7 +53,12 @@ class AsyncTradesOperations(AsyncBaseOperations):
         )
 
     async def recent_trades(
-        self, *, limit: int | None = None, market_id: str | None = None, outcome: str | int | None = None
+        self,
+        *,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
+        limit: int | None = None,
+        market_id: str | None = None,
+        outcome: str | int | None = None,
     ) -> Records[records.RecentTrade]:
         """Newest trades of all markets, with their wallets.
 
@@ -62,11 +67,14 @@ class AsyncTradesOperations(AsyncBaseOperations):
         Credits: 1.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             limit: Maximum number of trades in the response. Default: 50. At most 500.
             market_id: Only this market: its market_id, slug or numeric id.
             outcome: Only this outcome of the market `market_id`: its index from 0, its name, or `all`. Default:
                 all.
         """
         return await self._call(
-            _endpoints.RECENT_TRADES, {}, {"limit": limit, "market_id": market_id, "outcome": outcome}
+            _endpoints.RECENT_TRADES,
+            {},
+            {"exchange": exchange, "limit": limit, "market_id": market_id, "outcome": outcome},
         )

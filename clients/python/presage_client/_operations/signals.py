@@ -52,6 +52,7 @@ class SignalsOperations(BaseOperations):
     def top_signals(
         self,
         *,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         type: Literal["book_imbalance", "momentum", "price_reversal", "spread_widening", "volume_spike", "whale_alert"]
         | None = None,
         limit: int | None = None,
@@ -65,7 +66,8 @@ class SignalsOperations(BaseOperations):
         Credits: 2.
 
         Args:
+            exchange: The exchange that lists them. Default: polymarket.
             type: Only signals of this type.
             limit: Maximum number of signals in the response. Default: 20. At most 200.
         """
-        return self._call(_endpoints.TOP_SIGNALS, {}, {"type": type, "limit": limit})
+        return self._call(_endpoints.TOP_SIGNALS, {}, {"exchange": exchange, "type": type, "limit": limit})

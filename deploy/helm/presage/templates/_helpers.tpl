@@ -64,6 +64,12 @@ labels: {{- include "presage.labels" . | nindent 2 }}
 {{ include "presage.secret" (list "DAGSTER_PG_URL" .Values.secrets.pipeline "DAGSTER_PG_URL") }}
 {{- end }}
 
+{{/* The key of Kalshi; its file is mounted by presage.pod. */}}
+{{- define "presage.env.kalshi" -}}
+{{ include "presage.secret" (list "PRESAGE_KALSHI_KEY_ID" .Values.secrets.kalshi "PRESAGE_KALSHI_KEY_ID") }}
+- {name: PRESAGE_KALSHI_PRIVATE_KEY_FILE, value: /kalshi/key.pem}
+{{- end }}
+
 {{- define "presage.env.webhooks" -}}
 {{ include "presage.secret" (list "PRESAGE_WEBHOOK_ENCRYPTION_KEYS" .Values.secrets.webhooks "PRESAGE_WEBHOOK_ENCRYPTION_KEYS") }}
 {{- end }}
@@ -88,6 +94,7 @@ labels: {{- include "presage.labels" . | nindent 2 }}
 {{- end -}}
 {{- $_ := set $given "PRESAGE_LIVE_SHARDS" (int .Values.live.shards | toString) -}}
 {{- $_ := set $given "PRESAGE_EXPORTS_DIR" "/exports" -}}
+{{- if .Values.kalshi.enabled -}}{{- $_ := set $given "PRESAGE_EXCHANGES" "polymarket,kalshi" -}}{{- end -}}
 {{ toYaml $given }}
 {{- end }}
 
@@ -96,6 +103,9 @@ labels: {{- include "presage.labels" . | nindent 2 }}
 {{- $v := .Values -}}
 {{- if gt (len .Release.Name) 40 -}}
 {{- fail "the release's name has more than 40 characters, too many for names and labels made of it" -}}
+{{- end -}}
+{{- if and $v.kalshi.enabled (gt (len .Release.Name) 33) -}}
+{{- fail "the release's name has more than 33 characters, too many for the names of Kalshi's feed made of it" -}}
 {{- end -}}
 {{- if and $v.database.cluster.enabled (not $v.database.cluster.image) -}}
 {{- fail "database.cluster.image: name an image of PostgreSQL 17 with TimescaleDB that is built for CloudNativePG" -}}

@@ -13,7 +13,7 @@ envFrom:
 {{/*
 A pod template: (dict "root" $ "component" … "command" (list …) "env" YAML "resources" … "grace" seconds), and if needed
 "probes" and "ports" (YAML), "labels" (YAML), "scheduling" (YAML), "pause" (seconds before it is asked to end), "exports" (how the volume is mounted: rw or ro),
-"restart", and "first" for what does not wait for the schema.
+"kalshi" (whether its key is mounted), "restart", and "first" for what does not wait for the schema.
 */}}
 {{- define "presage.pod" -}}
 {{- $root := .root -}}
@@ -89,6 +89,9 @@ spec:
         {{- with $exports }}
         - {name: exports, mountPath: /exports{{ if eq . "ro" }}, readOnly: true{{ end }}}
         {{- end }}
+        {{- if .kalshi }}
+        - {name: kalshi, mountPath: /kalshi, readOnly: true}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 512Mi}
@@ -99,6 +102,13 @@ spec:
         {{- if eq $exports "ro" }}
         readOnly: true
         {{- end }}
+    {{- end }}
+    {{- if .kalshi }}
+    - name: kalshi
+      secret:
+        secretName: {{ $root.Values.secrets.kalshi }}
+        items: [{key: key.pem, path: key.pem}]
+        defaultMode: 0440  # for the group, which is fsGroup
     {{- end }}
 {{- end }}
 
