@@ -24,8 +24,8 @@ def schemas(request):
     return Schemas(request.param)
 
 
-def test_there_are_five_sets_of_values():
-    assert VALUES == ["cloudnativepg", "hardened", "minimal", "monitoring", "shards"]
+def test_there_are_six_sets_of_values():
+    assert VALUES == ["cloudnativepg", "hardened", "kalshi", "minimal", "monitoring", "shards"]
 
 
 @everywhere
@@ -70,7 +70,8 @@ def test_every_container_is_bounded_and_holds_no_rights(values):
         assert spec["enableServiceLinks"] is False, name
         assert spec["shareProcessNamespace"] is True, name
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), name
-        assert {kind for volume in spec["volumes"] for kind in volume} <= {"name", "emptyDir", "persistentVolumeClaim"}
+        kinds = {"name", "emptyDir", "persistentVolumeClaim", *(["secret"] if values == "kalshi" else [])}
+        assert {kind for volume in spec["volumes"] for kind in volume} <= kinds
         for container in containers(template):
             resources = container["resources"]
             assert set(resources["limits"]) == set(resources["requests"]) == {"cpu", "memory"}, name

@@ -307,7 +307,7 @@ drop function recorded_since(text);
 
 delete from coverage_market_days where market_key in (select market_key from markets where exchange <> 'polymarket');
 
-delete from coverage_days where kind not in ('trades', 'settlements');
+delete from coverage_days where kind = 'trades_kalshi';
 
 comment on column coverage_days.kind is 'trades or settlements';
 
