@@ -23,6 +23,8 @@ class Exchange(NamedTuple):
     """Whether its messages are numbered: the order of arrival counts, and books come over the socket alone."""
     has_chain: bool
     """Whether its trades are settled on a chain that is indexed."""
+    has_complements: bool
+    """Whether all trades are listed as of the first of two outcomes; the other's price is the rest of a dollar."""
     has_trade_ids: bool
     """Whether its trades have ids; otherwise they are told apart by their transactions, or by what they say."""
 
@@ -43,6 +45,7 @@ POLYMARKET = Exchange(
     "data_api",
     is_sequenced=False,
     has_chain=True,
+    has_complements=False,
     has_trade_ids=False,
 )
 KALSHI = Exchange(
@@ -53,6 +56,7 @@ KALSHI = Exchange(
     "kalshi",
     is_sequenced=True,
     has_chain=False,
+    has_complements=True,
     has_trade_ids=True,
 )
 

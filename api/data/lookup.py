@@ -55,6 +55,11 @@ class MarketRef:
             errors=[{"name": "outcome", "detail": "no such outcome", "allowed": allowed}],
         )
 
+    def traded(self, outcome: int) -> tuple[int, bool]:
+        """Return the outcome that an outcome's trades are listed as, and whether that is the other one."""
+        is_other = outcome > 0 and EXCHANGES[self.exchange].has_complements
+        return (0 if is_other else outcome), is_other
+
     def token(self, outcome: int) -> str:
         """Return the token id of an outcome, or an empty string."""
         return self.token_ids[outcome] if outcome < len(self.token_ids) else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from api.data import complements
 from api.endpoints.base.resource import ChartResource
 from api.endpoints.charts.records import (
     ChartConfig,
@@ -184,6 +185,7 @@ class UdfBars(UdfResource):
         if found is None:
             return unknown()
         market, outcome = found
+        outcome, is_other = market.traded(outcome)
         of = {"market_key": market.key, "outcome": outcome}
         made = source(given.resolution)
         until = EARLIEST + timedelta(seconds=given.to)
@@ -204,7 +206,7 @@ class UdfBars(UdfResource):
             found_past = past.newest(made.bars, market, outcome, since=since, until=until, limit=limit, step=step)
             text, count = found_past or (text, count)
         if count:
-            return str(text).encode()
+            return (complements.bars(text) if is_other else str(text)).encode()
         last = self._last(made, min(starts[-1], until), of)
         if last is None and made.step_s == 1:
             last = past.last(made.last, market, outcome, until=min(starts[-1], until))

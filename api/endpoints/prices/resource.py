@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from api.data import complements
 from api.data.lookup import normalized_id
 from api.endpoints.base.resource import ChartResource, OutcomeResource, ReadResource
 from api.errors import Problem
@@ -88,6 +89,7 @@ class PriceHistory(OutcomeResource):
     def answer(self, given: PriceHistoryParameters, **path: str) -> bytes:
         """Return the newest candles of the range, oldest first."""
         market, outcome = self.outcome(given, path)
+        outcome, is_other = market.traded(outcome)
         step = STEPS[given.resolution]
         now = datetime.now(UTC)
         span = timedelta(seconds=step * given.limit)
@@ -101,9 +103,10 @@ class PriceHistory(OutcomeResource):
             of |= {"resolution": given.resolution, "step": f"{step} seconds", "since": since, "until": until}
             trades = (back(since, CLOSE_BEFORE_S), until if given.resolution == "1s" else since)  # that it reads
             text = past.whole(candles.filled, market, range_=trades, **of)
-            return self.required(text or self.read(candles.filled, **of))
+            text = text or self.read(candles.filled, **of)
+            return self.required(complements.candles(text) if is_other else text)
         excerpt = EXCERPTS[given.resolution]
-        return newest(
+        found = newest(
             lambda since: self.read(excerpt, since=since, until=until, limit=given.limit, **of),
             since,
             until,
@@ -115,6 +118,7 @@ class PriceHistory(OutcomeResource):
                 else None
             ),
         )
+        return complements.candles(found.decode()).encode() if is_other else found
 
 
 class CandleBars(ChartResource, OutcomeResource):
@@ -123,6 +127,7 @@ class CandleBars(ChartResource, OutcomeResource):
     def answer(self, given: CandleParameters, **path: str) -> bytes:
         """Return the columns, or the time of the last bar before the range."""
         market, outcome = self.outcome(given, path)
+        outcome, is_other = market.traded(outcome)
         step = int(given.resolution) * 60
         until = EARLIEST + timedelta(seconds=given.to) if given.to is not None else datetime.now(UTC)
         since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else back(until, 500 * step)
@@ -130,7 +135,7 @@ class CandleBars(ChartResource, OutcomeResource):
         of = {"market_key": market.key, "outcome": outcome}
         text, count = self.read(bars, step=f"{step} seconds", since=since, until=until, limit=MAX_BUCKETS, **of)
         if count:
-            return str(text).encode()
+            return (complements.bars(text) if is_other else str(text)).encode()
         for before in (timedelta(days=31), timedelta(days=3660)):
             found = self.read(last, since=back(since, before.total_seconds()), until=min(since, until), **of)
             if found is not None:

@@ -246,3 +246,32 @@ def test_a_charts_symbol_names_its_exchange_and_is_not_taken_for_an_outcomes(cli
 
     assert (main["exchange"], other["exchange"]) == ("Polymarket", "Kalshi")
     assert other["ticker"] == TICKER.lower()
+
+
+def test_no_of_an_exchange_that_lists_yes_alone_has_the_complements_candles(client, conn, both):
+    insert(conn, "settings", {"name": "recorded_since_kalshi", "value": str(int(NOW.timestamp() * 1000))})
+    at = (NOW - dt.timedelta(minutes=10)).replace(second=10, microsecond=0)
+    prices = ("0.3", "0.45", "0.2")
+    trades = [{"ts": at + dt.timedelta(milliseconds=n), "price": price} for n, price in enumerate(prices)]
+    add_trades(conn, both[1], trades)
+
+    for resolution, fill in (("1s", "none"), ("1m", "none"), ("1m", "previous")):
+        given = {"resolution": resolution, "fill": fill, "from": (at - dt.timedelta(minutes=1)).isoformat()}
+        yes, no = (
+            next(
+                each
+                for each in client.ask(f"/v1/markets/{TICKER}/price-history", outcome=of, **given).json
+                if each["trades"]
+            )
+            for of in (0, 1)
+        )
+        assert [yes[each] for each in ("open", "high", "low", "close")] == [0.3, 0.45, 0.2, 0.2]
+        assert [no[each] for each in ("open", "high", "low", "close")] == [0.7, 0.8, 0.55, 0.8]
+        assert (no["volume"], no["trades"]) == (yes["volume"], 3) == (30, 3)
+        assert (yes["volume_usd"], no["volume_usd"]) == (9.5, 20.5)
+
+    span = {"from": int(at.timestamp()) - 60, "to": int(at.timestamp()) + 60, "resolution": "1"}
+    bars = client.ask(f"/v1/markets/{TICKER}/candles", outcome=1, **span).json
+    chart = client.ask("/v1/udf/history", symbol=f"{TICKER.lower()}.1", **span).json
+    for found in (bars, chart):
+        assert [found[each] for each in "ohlcv"] == [[0.7], [0.8], [0.55], [0.8], [30]]
