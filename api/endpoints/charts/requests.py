@@ -43,7 +43,8 @@ class SymbolSearchParameters(ChartParameters, frozen=True, kw_only=True):
     ] = ""
     type: Annotated[Literal["", "prediction"], Meta(description="Symbol type; there is only one")] = ""
     exchange: Annotated[
-        Literal["", "polymarket", "POLYMARKET", "Polymarket"], Meta(description="The exchange; there is only one")
+        Literal["", "polymarket", "POLYMARKET", "Polymarket", "kalshi", "KALSHI", "Kalshi"],
+        Meta(description="The exchange; empty: Polymarket"),
     ] = ""
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of symbols in the response")] = 30
 

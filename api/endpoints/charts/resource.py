@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from api.schemas.requests import Parameters
 
 RESOLUTIONS = ["1S", "1", "5", "15", "30", "60", "240", "1D"]
-KIND, EXCHANGE = "prediction", POLYMARKET.title
+KIND = "prediction"
 MAX_QUOTES = 50
 MAX_MARKS, MARKED_TRADES, LARGE_USD = 50, 20_000, 10_000 * 1_000_000
 DAY = 86_400
@@ -109,7 +109,7 @@ class UdfConfig(UdfResource):
                 supports_marks=True,
                 supports_timescale_marks=True,
                 supports_time=True,
-                exchanges=[Choice("", "All exchanges"), Choice("polymarket", EXCHANGE, EXCHANGE)],
+                exchanges=[Choice(each.name, each.title, each.title) for each in EXCHANGES.values()],
                 symbols_types=[Choice("", "All types"), Choice(KIND, "Prediction market")],
                 supported_resolutions=RESOLUTIONS,
             )
@@ -163,16 +163,19 @@ class UdfSearch(UdfResource):
 
     def answer(self, given: SymbolSearchParameters, **path: str) -> bytes:
         """Return an array with the first outcome of each market."""
+        exchange = EXCHANGES[given.exchange.lower() or POLYMARKET.name]
         if given.query.strip():
-            rows = search(self, given.query.strip(), limit=given.limit)
+            rows = search(self, given.query.strip(), limit=given.limit, exchange=exchange.name)
         else:
-            _, top = self.read(TOP["volume", "24h"], exchange=POLYMARKET.name, limit=given.limit)
+            _, top = self.read(TOP["volume", "24h"], exchange=exchange.name, limit=given.limit)
             rows = [(record,) for record in top]
         found = []
         for row in rows:
             market = msgspec.json.decode(row[-1])
             ticker = ticker_of(market["slug"] or market["market_id"], 0)
-            found.append(FoundSymbol(ticker, f"{EXCHANGE}:{ticker}", market["question"], EXCHANGE, ticker, KIND))
+            found.append(
+                FoundSymbol(ticker, f"{exchange.title}:{ticker}", market["question"], exchange.title, ticker, KIND)
+            )
         return msgspec.json.encode(found)
 
 

@@ -275,3 +275,12 @@ def test_no_of_an_exchange_that_lists_yes_alone_has_the_complements_candles(clie
     chart = client.ask("/v1/udf/history", symbol=f"{TICKER.lower()}.1", **span).json
     for found in (bars, chart):
         assert [found[each] for each in "ohlcv"] == [[0.7], [0.8], [0.55], [0.8], [30]]
+
+
+def test_symbols_are_found_by_exchange(client, both):
+    def found(**given):
+        return [symbol["full_name"] for symbol in client.ask("/v1/udf/search", query="rain", **given).json]
+
+    assert found() == found(exchange="Polymarket") == ["Polymarket:rain"]
+    assert found(exchange="Kalshi") == [f"Kalshi:{TICKER.lower()}"]
+    assert [each["value"] for each in client.ask("/v1/udf/config").json["exchanges"]] == ["polymarket", "kalshi"]

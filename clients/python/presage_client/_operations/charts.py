@@ -52,7 +52,7 @@ class ChartsOperations(BaseOperations):
         *,
         query: str | None = None,
         type: Literal["", "prediction"] | None = None,
-        exchange: Literal["", "POLYMARKET", "Polymarket", "polymarket"] | None = None,
+        exchange: Literal["", "KALSHI", "Kalshi", "POLYMARKET", "Polymarket", "kalshi", "polymarket"] | None = None,
         limit: int | None = None,
     ) -> Records[records.FoundSymbol]:
         """UDF symbol search.
@@ -62,7 +62,7 @@ class ChartsOperations(BaseOperations):
         Args:
             query: Part of a title or slug; empty: the most traded markets.
             type: Symbol type; there is only one.
-            exchange: The exchange; there is only one.
+            exchange: The exchange; empty: Polymarket.
             limit: Maximum number of symbols in the response. Default: 30. At most 100.
         """
         return self._call(
