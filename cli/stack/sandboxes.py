@@ -10,6 +10,7 @@ from config import secret_files
 from config.exchanges import KALSHI
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from cli.stack.plan import Plan
@@ -84,7 +85,7 @@ def _kalshi(plan: Plan) -> Sandbox:
     return Sandbox("sandbox-kalshi", [sys.executable, *command], f"http://127.0.0.1:{port}/sandbox")
 
 
-def _options(given: dict[str, object]) -> list[str]:
+def _options(given: Mapping[str, object]) -> list[str]:
     return [word for option, value in given.items() if value is not None for word in (option, str(value))]
 
 

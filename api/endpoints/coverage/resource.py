@@ -31,6 +31,12 @@ class GapFilter(msgspec.Struct, frozen=True):
     until: float
 
 
+class ExchangeGapFilter(GapFilter, frozen=True):
+    """The same of another exchange than Polymarket, whose cursors stay as they were before there was one."""
+
+    exchange: str
+
+
 class GapCursor(msgspec.Struct, frozen=True, array_like=True):
     """A position in the gap list, which goes back in time, so that gaps added meanwhile do not shift pages."""
 
@@ -45,10 +51,10 @@ class GapPages(ReadResource):
     def page(self, given: GapParameters, query: Callable[..., Any], /, **of: Any) -> bytes:
         """Return a page of gaps and the cursor of the next page; `of` is for the query."""
         since, until = given.from_ or EARLIEST, given.to or LATEST
-        filtered = GapFilter(given.kind, given.status, since.timestamp(), until.timestamp())
+        filtered = given.kind, given.status, since.timestamp(), until.timestamp()
         exchange = of.get("exchange", POLYMARKET.name)
-        # A cursor of Polymarket's is as it was before there was another exchange.
-        meant = cursor.digest(filtered if exchange == POLYMARKET.name else (exchange, filtered))
+        is_other = exchange != POLYMARKET.name
+        meant = cursor.digest(ExchangeGapFilter(*filtered, exchange) if is_other else GapFilter(*filtered))
         place = GapCursor(meant) if given.cursor is None else self.service.cursors.read(given.cursor, GapCursor)
         if place.filter != meant:
             raise cursor.invalid("It belongs to a list with a different filter")
