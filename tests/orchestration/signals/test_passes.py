@@ -103,7 +103,7 @@ def test_a_minute_that_the_feed_has_not_brought_is_waited_for_without_being_late
 
 @pytest.mark.parametrize(
     ("late_s", "silent_s", "backlog", "is_waited_for"),
-    [(30, 1, 7, True), (30, 1, 0, False), (30, 15, 7, False), (130, 1, 7, False)],
+    [(15, 1, 7, True), (15, 1, 0, False), (15, 12, 7, False), (25, 1, 7, False)],
     ids=["late", "quiet", "gone", "too late"],
 )
 def test_another_exchanges_feed_that_is_late_is_waited_for_a_little(conn, late_s, silent_s, backlog, is_waited_for):
