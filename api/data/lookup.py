@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from api.data.pool import Pool
     from api.data.replica import ReplicaReads
 
+UNRECORDED_TTL_S = 30.0
 CACHE_TTL_S = 30.0  # a slug may be reassigned to another market; a condition id never is
 MAX_CACHED = 50_000
 CONDITION = re.compile(r"0x[0-9a-fA-F]{64}\Z")
@@ -71,6 +72,7 @@ class MarketLookup:
     def __init__(self, pool: Pool | ReplicaReads, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
         self._recorded = {POLYMARKET.name}  # exchanges; one that was recorded once stays so
+        self._unrecorded: TTLCache[str, bool, float] = TTLCache(MAX_CACHED, UNRECORDED_TTL_S, clock)
         self._known: TTLCache[str, MarketRef, float] = TTLCache(MAX_CACHED, CACHE_TTL_S, clock)
 
     def of(self, given: str) -> MarketRef:
@@ -86,14 +88,18 @@ class MarketLookup:
         """Return the market; raise `not_found` if there is none, or if nothing of its exchange was ever recorded."""
         market = self.of(given)
         if market.exchange not in self._recorded:
-            if not self._pool.read(lambda conn: coverage.recorded_since(conn, exchange=market.exchange)):
+            unknown = market.exchange not in self._unrecorded
+            if unknown and self._pool.read(lambda conn: coverage.recorded_since(conn, exchange=market.exchange)):
+                self._recorded.add(market.exchange)
+            else:
+                if unknown:
+                    self._unrecorded[market.exchange] = True
                 title = EXCHANGES[market.exchange].title
                 raise Problem(
                     "not_found",
                     f"Prices, order books and trades of {title} are not recorded",
                     hint="GET /v1/markets/{id} has what the exchange lists",
                 )
-            self._recorded.add(market.exchange)
         return market
 
     def with_wallets(self, given: str) -> MarketRef:

@@ -66,7 +66,7 @@ def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
     )
     # With a read replica, the reads' connections are made while it is not read.
     wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
-    wanted += SHARD_CONNECTIONS * (settings.usual_shards - 1)
+    wanted += SHARD_CONNECTIONS * (settings.usual_shards * len(settings.exchange_names) - 1)
     found = f"{used} of {allowed} connections in use; all our processes together need up to {wanted}"
     if allowed < wanted:
         return Finding("connections", "warn", found, "raise max_connections, or lower PRESAGE_API_POOL")

@@ -176,7 +176,7 @@ reconciliation_job = dg.define_asset_job(
     description="Each day: reconciles the day before with the exchanges and the chain. Manually, for any day: fills in "
     "what the exchanges list for it.",
     # dagster.yaml runs one of these at a time, so that missed days do not displace the live runs.
-    tags={"dagster/max_runtime": "25200", "dagster/priority": "-2", "presage/reconciliation": "day"},
+    tags={"dagster/max_runtime": "36000", "dagster/priority": "-2", "presage/reconciliation": "day"},
 )
 
 

@@ -40,7 +40,7 @@ TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
-PAUSE_S = 5.0
+PAUSE_S, MAX_PAUSE_S = 5.0, 10.0  # between two questions whether trading is paused; each shard asks
 PAUSE_BEGINS_MS = 60_000  # after the newest message: a feed that was deaf before claims nothing
 NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
 GAPS_S = 1.0
@@ -86,6 +86,7 @@ class LiveSession:
         self._written_ms = 0
         self._frozen_tokens = 0
         self._paused_since_ms = self._paused_ms = 0
+        self._pause_s = min(PAUSE_S * shard.of, MAX_PAUSE_S)
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
@@ -134,7 +135,7 @@ class LiveSession:
                 (TOKENS_S, self._refresh_tokens),
                 (RESYNC_S, self._resync_books),
                 (NEWS_S, self._handle_news),
-                (PAUSE_S, self._look_for_pause),
+                (self._pause_s, self._look_for_pause),
                 (GAPS_S, self._fill_gaps),
             )
         ]
@@ -304,12 +305,10 @@ class LiveSession:
         if not whole or (self.receiver.delivers() and not self._paused_ms):
             self._paused_since_ms = self._paused_ms = 0
             return
-        recent = now_ms - self.committer.newest_ms < PAUSE_BEGINS_MS or self._paused_ms
-        try:
-            paused = recent and await self._run_in("http", self._exchange.is_paused)
-        except UpstreamError:
-            paused = False
-        if paused:
+        heard_ms = max((listener.newest_ms for listener in self.receiver.subscriptions.listeners), default=0)
+        recent = now_ms - heard_ms < PAUSE_BEGINS_MS or self._paused_ms
+        # Without an answer what the last one said stays: by its age the stage turns late.
+        if recent and await self._run_in("http", self._exchange.is_paused):
             self._paused_since_ms, self._paused_ms = self._paused_since_ms or now_ms, now_ms
         else:
             self._paused_since_ms = self._paused_ms = 0

@@ -157,7 +157,7 @@ where day >= (
 -- name: days_of_market(market_key)$
 -- The same of the trades of one market, since it was listed.
 select coalesce(json_agg(json_build_object(
-    'day', d.day, 'kind', d.kind, 'source', 'exchange', 'listed', coalesce(c.listed, 0), 'held', coalesce(c.held, 0),
+    'day', d.day, 'kind', 'trades', 'source', 'exchange', 'listed', coalesce(c.listed, 0), 'held', coalesce(c.held, 0),
     'added', coalesce(c.added, 0), 'unlisted', coalesce(c.unlisted, 0), 'unknown', 0,
     'agrees', coalesce(c.held = c.listed and c.unlisted = 0, true), 'checked_at', as_unix(d.checked_at)
 ) order by d.day desc), '[]')::text

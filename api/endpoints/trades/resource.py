@@ -11,6 +11,9 @@ from api.endpoints.prices.resource import newest
 from api.endpoints.trades import from_exchange as exchange
 from api.endpoints.trades.requests import ALL
 from api.errors import Problem, invalid
+from api.schemas.requests import EARLIEST
+from config.exchanges import POLYMARKET
+from sql.queries import coverage
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
@@ -72,14 +75,26 @@ class Trades(ReadResource):
 class RecentTrades(ReadResource):
     """The newest trades of all markets, or of one."""
 
+    def _began(self, exchange: str) -> datetime | None:
+        """Return from when on to look for an exchange's trades; None: there are none. Polymarket's are everywhere."""
+        if exchange == POLYMARKET.name:
+            return EARLIEST
+        since_ms = self.read(coverage.recorded_since, exchange=exchange)
+        return None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
+
     def answer(self, given: RecentTradeParameters, **path: str) -> bytes:
         """Return the trades."""
         until = datetime.now(UTC) + timedelta(minutes=1)
         if given.market_id is None:
             if given.outcome.casefold() != ALL:
                 raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the given market")
+            began = self._began(given.exchange)
+            if began is None:
+                return b"[]"
             return newest(
-                lambda since: self.read(exchange=given.exchange, since=since, until=until, limit=given.limit),
+                lambda since: self.read(
+                    exchange=given.exchange, since=max(since, began), until=until, limit=given.limit
+                ),
                 None,
                 until,
                 LATELY,

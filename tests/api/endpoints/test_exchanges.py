@@ -212,6 +212,11 @@ def test_coverage_is_of_one_exchange_and_its_pages_go_on(client, conn, both):
     assert [each["cause"] for each in main["data"]] == ["polymarket"]
     assert [each["cause"] for each in (*first["data"], *rest["data"])] == ["kalshi"] * 3
     assert [[day["listed"] for day in each["days"]] for each in (main, first)] == [[1], [3]]
+    of_market = client.ask(f"/v1/markets/{TICKER}/coverage").json
+    assert [(day["kind"], day["agrees"]) for day in (*first["days"], *of_market["days"])] == [
+        ("trades", False),
+        ("trades", True),
+    ]
     assert {kind["kind"]: kind["status"] for kind in first["kinds"]}["settlements"] == "off"
     other = client.ask("/v1/coverage", limit=2, cursor=first["next_cursor"])
     assert (other.status_code, other.json["code"]) == (400, "invalid_cursor")

@@ -63,7 +63,9 @@ def test_both_exchanges_are_simulated_where_both_are_wished_and_the_others_have_
     assert environment["PRESAGE_KALSHI_KEY_ID"] == key_id
     signer = read_signer(key_id, Path(environment["PRESAGE_KALSHI_PRIVATE_KEY_FILE"]))
     assert signer is not None
+    assert public.endswith(".pub")
     assert public_key(Path(public).read_bytes())
+    assert not stat.S_IMODE(Path(environment["PRESAGE_KALSHI_PRIVATE_KEY_FILE"]).stat().st_mode) & 0o077
     again = stack(tmp_path, exchanges=("polymarket", "kalshi"))
     assert again.environment()["PRESAGE_KALSHI_PRIVATE_KEY_FILE"] == environment["PRESAGE_KALSHI_PRIVATE_KEY_FILE"]
 

@@ -66,16 +66,19 @@ class KalshiFlow(QuoteFlow):
             return 0
         if self._dice.random() < BLOCKS:
             price, size = fills[0]
-            self._exchange.print(market, ts_ms, price, size, self.trade_id(), takes_yes=takes_yes, block=True)
+            self._exchange.print(market, ts_ms, price, size, self.trade_id(ts_ms), takes_yes=takes_yes, block=True)
             self._exchange.tick(market, ts_ms)
             return 1
-        ids = [self.trade_id() for _ in fills]
+        ids = [self.trade_id(ts_ms) for _ in fills]
         self._exchange.trade(market, ts_ms, fills, ids, takes_yes=takes_yes)
         return 2 * len(fills)
 
-    def trade_id(self) -> str:
-        """Return another trade's id: shaped as a UUID, though no version of one."""
-        return str(uuid.UUID(int=self._dice.getrandbits(128)))
+    def trade_id(self, ts_ms: int) -> str:
+        """Return another trade's id: shaped as a UUID, though no version of one.
+
+        It is a new one when the same dice are thrown again later.
+        """
+        return str(uuid.UUID(int=self._dice.getrandbits(128) ^ ts_ms << 64))
 
     def _tick(self, market: KalshiMarket, fair: float) -> int:
         return market.grid.step(int(fair * ONE))
