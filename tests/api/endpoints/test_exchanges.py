@@ -181,6 +181,9 @@ def test_once_it_is_recorded_a_market_without_trades_has_none(client, conn, both
 
 
 def test_lists_of_trades_and_signals_are_of_one_exchange(client, conn, both):
+    assert client.ask("/v1/trades/recent", exchange="kalshi", limit=7).json == [], "nothing was recorded"
+    began = NOW - dt.timedelta(hours=1)
+    insert(conn, "settings", {"name": "recorded_since_kalshi", "value": str(int(began.timestamp() * 1000))})
     keys = {name: key for key, name in conn.execute("select market_key, exchange from markets")}
     for name, price in (("polymarket", "0.4"), ("kalshi", "0.7")):
         add_trades(conn, {"market_key": keys[name]}, [{"price": price}])
