@@ -7,18 +7,12 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
-import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
 import pandas as pd
 import pytest
 
@@ -32,21 +26,19 @@ from orchestration.ingest.storage.rows import Token
 from orchestration.maintenance import packs
 from orchestration.markets.discovery import Discovery
 from sql import database
-from tests.patience import PATIENCE_S
-from tests.processes import terminate
 from tests.replay import rebuilt
+from tests.replay.played import UNITS, assert_equal, community_candles, play, stored_books, stored_candles
 from upstream.polymarket.gamma.client import Gamma
 from upstream.polymarket.gamma.listings import GammaListings
 from upstream.polymarket.market_channel.socket import parse
 from upstream.sandbox.server import Sandbox
-from upstream.transport.http import Client, tls_context
+from upstream.transport.http import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole tape
-UNITS = {"candles_1m": "1min", "candles_1h": "1h"}
 
 
 class Replayed(NamedTuple):
@@ -85,58 +77,16 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
     ):
         tape = settings.get().model_copy(update={"source": "tape"})
         Discovery(conn, GammaListings(Gamma(client, sandbox.gamma_url)), tape).scan_open()
-        feed = subprocess.Popen(
-            [sys.executable, "-m", "orchestration.ingest"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "DATABASE_URL": url,
-                "PRESAGE_SOURCE": "tape",
-                "PRESAGE_GAMMA_URL": sandbox.gamma_url,
-                "PRESAGE_CLOB_URL": sandbox.clob_url,
-                "PRESAGE_CLOB_SOCKET_URL": sandbox.socket_url,
-                "PRESAGE_DATA_API_URL": sandbox.data_api_url,
-            },
+        play(
+            sandbox,
+            conn,
+            url,
+            PRESAGE_GAMMA_URL=sandbox.gamma_url,
+            PRESAGE_CLOB_URL=sandbox.clob_url,
+            PRESAGE_CLOB_SOCKET_URL=sandbox.socket_url,
+            PRESAGE_DATA_API_URL=sandbox.data_api_url,
         )
-        try:
-            wait_until(lambda: leads(conn), feed)
-            httpx.post(f"{sandbox.url}/sandbox/play", timeout=PATIENCE_S)
-            wait_until(lambda: ended(sandbox), feed)
-            wait_until_written(conn, feed)
-        finally:
-            terminate(feed)
         yield Replayed(url, folder / "truth.jsonl")
-
-
-def leads(conn) -> bool:
-    return conn.execute("select from feed_leases where role = 'leader' and ready").fetchone() is not None
-
-
-def ended(sandbox: Sandbox) -> bool:
-    return httpx.get(f"{sandbox.url}/sandbox/status", timeout=PATIENCE_S, verify=tls_context()).json()["ended"]
-
-
-def wait_until_written(conn, feed, quiet_s: float = 3.0) -> None:
-    """Wait until nothing more is written, waiting to be written, or missing: a busy machine may lose a socket."""
-    count = """select (select count(*) from book_events), (select count(*) from trades),
-        (select max(seq) from live_books),
-        (select count(*) from coverage_gaps where kind = 'trades' and filled_at is null),
-        (select (detail ->> 'backlog_events')::int from feed_leases where role = 'leader')"""
-    seen, since = None, time.monotonic()
-    while time.monotonic() - since < quiet_s or any(seen[-2:]):  # a gap that is open, or a batch that waits
-        assert feed.poll() is None
-        now = conn.execute(count).fetchone()
-        if now != seen:
-            seen, since = now, time.monotonic()
-        time.sleep(0.2)
-
-
-def wait_until(what, feed, within_s: float = 300) -> None:
-    until = time.monotonic() + within_s
-    while not what():
-        assert feed.poll() is None, "the feed ended"
-        assert time.monotonic() < until, "too slow"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -189,19 +139,6 @@ def test_a_book_whose_capture_began_in_the_middle_is_not_verified(replayed, capt
     assert [verified for _, _, verified in stored.values()] == [False] * len(broken)
 
 
-def stored_books(url: str, tokens: list[str]) -> dict[str, tuple[list, list, bool]]:
-    with database.connect(url) as conn:
-        rows = conn.execute(
-            """select token_id, bid_prices, bid_sizes, ask_prices, ask_sizes, verified
-            from book_current join tokens using (market_key, outcome) where token_id = any(%s)""",
-            [tokens],
-        ).fetchall()
-    return {
-        token: (list(zip(bids, bid_sizes, strict=True)), list(zip(asks, ask_sizes, strict=True)), verified)
-        for token, bids, bid_sizes, asks, ask_sizes, verified in rows
-    }
-
-
 def test_every_trade_of_the_tape_is_stored_once(replayed, sent, every):
     with database.connect(replayed.url) as conn:
         rows = conn.execute(
@@ -218,50 +155,12 @@ def test_every_trade_of_the_tape_is_stored_once(replayed, sent, every):
 
 @pytest.mark.parametrize("table", UNITS)
 def test_every_candle_equals_a_group_by_over_the_tapes_trades(replayed, sent, table):
-    with database.connect(replayed.url) as conn:
-        kept = conn.execute(
-            f"""select token_id, bucket, open, high, low, close, volume, trades
-            from {table} join tokens using (market_key, outcome)"""
-        ).fetchall()
-
-    assert_equal(kept, rebuilt.candles(sent, UNITS[table]))
+    assert_equal(stored_candles(replayed.url, table), rebuilt.candles(sent, UNITS[table]))
 
 
 @pytest.mark.parametrize("table", UNITS)
 def test_every_candle_does_so_on_the_community_licence_too(replayed, sent, community, table):
-    with database.connect(replayed.url) as conn:
-        found = conn.execute("select token_id, market_key, outcome from tokens").fetchall()
-        tokens = {(market_key, outcome): token for token, market_key, outcome in found}
-        rows = conn.execute(
-            """select format('(%L, %s, %s, %s, %s, %s, %s, %s, %s)',
-                ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) from trades"""
-        ).fetchall()
-    for start in range(0, len(rows), 1000):
-        values = ", ".join(row[0] for row in rows[start : start + 1000])
-        community.execute(
-            "insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) values " + values
-        )
-    community.refresh()
-
-    kept = community.execute(
-        f"""select market_key, outcome, extract(epoch from bucket)::bigint, open, high, low, close, volume, trades
-        from {table}"""
-    )
-
-    assert_equal(
-        [
-            (tokens[market, outcome], pd.Timestamp(int(bucket), unit="s", tz="UTC"), *map(int, figures))
-            for market, outcome, bucket, *figures in kept
-        ],
-        rebuilt.candles(sent, UNITS[table]),
-    )
-
-
-def assert_equal(kept, expected: pd.DataFrame) -> None:
-    found = pd.DataFrame(kept, columns=list(expected.columns)).sort_values(["token", "bucket"]).reset_index(drop=True)
-    found["bucket"] = pd.to_datetime(found["bucket"], utc=True)
-    assert len(expected) > 10
-    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+    assert_equal(community_candles(replayed.url, community, table), rebuilt.candles(sent, UNITS[table]))
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,24 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
 from cli.stack import guard
+from cli.stack.ports import Ports
 from cli.stack.readiness import fetch
 from config import tunables
 from orchestration.feeds.shards import Shard
 from sql.embedded import Cluster
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ROOT = Path(__file__).parents[2]
+
+
+SANDBOXES = {"polymarket": "sandbox", "kalshi": "kalshi"}  # by exchange: its port's name
 
 
 class LiveLease(NamedTuple):
@@ -33,12 +40,20 @@ class LiveLease(NamedTuple):
     pid: int
     silent_s: float
 
+    @property
+    def exchange(self) -> str:
+        """The exchange of its feed."""
+        return self.feed.partition("/")[0]
+
 
 class RunningDemo:
     """Starts a demo and inspects it."""
 
-    def __init__(self, data_dir: Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self, data_dir: Path, *options: str, exchanges: Sequence[str] = ("polymarket",), **environment: str
+    ) -> None:
         self.data_dir = data_dir
+        self.exchanges = exchanges
         self.shards = int(environment.setdefault("PRESAGE_LIVE_SHARDS", "1"))  # that the live feed is to have
         self.truth = data_dir / "truth.jsonl"
         self.json = data_dir / "out.json"
@@ -47,7 +62,7 @@ class RunningDemo:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "cli.main", "demo", "--fresh", "--backfill", "0"),
-                *("--json", str(self.json), "--truth", str(self.truth)),
+                *("--json", str(self.json), "--truth", str(self.truth), "--exchanges", ",".join(exchanges)),
                 *options,
             ],
             stdout=self.output,
@@ -83,23 +98,23 @@ class RunningDemo:
                 rows = conn.execute(
                     """select feed, run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8
                     from feed_leases
-                    where (feed = 'polymarket' or starts_with(feed, 'polymarket/'))
-                        and role <> 'gone' and beat_at > now() - interval '5 s'"""
+                    where split_part(feed, '/', 1) = any(%s) and role <> 'gone' and beat_at > now() - interval '5 s'""",
+                    [list(self.exchanges)],
                 ).fetchall()
         except psycopg.Error:
             return []
         return [LiveLease(*row) for row in rows]
 
-    def lease(self, role: str) -> LiveLease:
-        return next(lease for lease in self.leases() if lease.role == role)
+    def lease(self, role: str, exchange: str = "polymarket") -> LiveLease:
+        return next(lease for lease in self.leases() if (lease.role, lease.exchange) == (role, exchange))
 
-    def committed_ms(self) -> int:
-        """Return the exchange time up to which every shard's leader has committed."""
+    def committed_ms(self, exchange: str = "polymarket") -> int:
+        """Return the exchange's time up to which every shard's leader has committed."""
         with self.connect() as conn:
             (written_ms,) = conn.execute(
                 """select min((detail ->> 'written_ms')::bigint) from feed_leases
-                where (feed = 'polymarket' or starts_with(feed, 'polymarket/'))
-                    and role = 'leader' and beat_at > now() - interval '5 s'"""
+                where split_part(feed, '/', 1) = %s and role = 'leader' and beat_at > now() - interval '5 s'""",
+                [exchange],
             ).fetchone()
         return written_ms or 0
 
@@ -108,7 +123,10 @@ class RunningDemo:
         leases = [lease for lease in self.leases() if guard.alive(lease.pid)]
         ready = sorted((lease.feed, lease.role) for lease in leases if lease.ready)
         expected = sorted(
-            (shard.feed("polymarket"), role) for shard in Shard.all(self.shards) for role in ("leader", "standby")
+            (shard.feed(exchange), role)
+            for exchange in self.exchanges
+            for shard in Shard.all(self.shards)
+            for role in ("leader", "standby")
         )
         services = self.running()["services"].values()
         return ready == expected and len(leases) == len(expected) and all(s["state"] == "up" for s in services)
@@ -133,11 +151,10 @@ class RunningDemo:
         password = (self.data_dir / "dagster.password").read_text()
         return (fetch(url, password=password, body={"query": query, "variables": variables}) or {}).get("data")
 
-    def exchange(self) -> dict[str, Any]:
-        """Return the sandbox's status."""
-        api = self.output_json()["urls"]["api"]
-        port = int(api.rpartition(":")[2]) + 1
-        return fetch(f"http://127.0.0.1:{port}/sandbox/status")
+    def exchange(self, name: str = "polymarket") -> dict[str, Any]:
+        """Return the status of an exchange's sandbox."""
+        ports = Ports.of(int(self.output_json()["urls"]["api"].rpartition(":")[2]))
+        return fetch(f"http://127.0.0.1:{getattr(ports, SANDBOXES[name])}/sandbox/status")
 
     def stop(self) -> int:
         self.process.terminate()

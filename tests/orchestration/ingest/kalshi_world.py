@@ -1,32 +1,17 @@
 """Live feeds of Kalshi against its sandbox and a database of their own."""
 
-import json
-from collections import Counter
-
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from orchestration.ingest.exchanges.kalshi import KalshiClient
 from orchestration.markets import catalogue
-from sql.database import micro
 from tests.orchestration.ingest.live_world import World
-from tests.soak.truth import Difference
-from upstream.kalshi.fields import token_id
+from tests.soak import kalshi_truth
+from tests.soak.truth import compare
 from upstream.kalshi.rest.client import Kalshi
 from upstream.kalshi.rest.listings import KalshiListings
 from upstream.kalshi.signing import Signer
 from upstream.transport.http import Client
-from upstream.transport.micro import ONE
 
-TRADES = """
-select t.token_id, as_ms(d.ts), d.side, d.price, d.size, d.trade_id
-from trades d join tokens t using (market_key, outcome)
-where d.ts between to_timestamp(%s / 1000.0) and to_timestamp(%s / 1000.0)
-"""
-CHANGES = """
-select t.token_id, as_ms(e.ts), e.side, e.price, e.size
-from book_events e join tokens t using (market_key, outcome)
-where e.side is not null and e.ts between to_timestamp(%s / 1000.0) and to_timestamp(%s / 1000.0)
-"""
 BOOKS = """
 select t.token_id, b.verified, b.bid_prices, b.bid_sizes, b.ask_prices, b.ask_sizes
 from live_books b join tokens t using (market_key, outcome)
@@ -79,34 +64,11 @@ class KalshiWorld(World):
     def sent(self, from_ms, to_ms):
         """Return what the exchange's log says of stored markets: trades of YES, and both outcomes' levels."""
         self.sandbox.call(self.sandbox.log.flush)
-        trades, changes, followed = Counter(), Counter(), self.followed()
-        for text in self.log.read_bytes().splitlines(keepends=True):
-            if not text.endswith(b"\n"):  # the exchange is writing it
-                break
-            line = json.loads(text)
-            msg = line.get("msg") or {}
-            ticker, ts_ms = msg.get("market_ticker"), msg.get("ts_ms") or 0
-            if ticker not in followed or not from_ms <= ts_ms <= to_ms:
-                continue
-            if line["kind"] == "trade":
-                side = 1 if msg["taker_outcome_side"] == "yes" else -1
-                price, size = micro(msg["yes_price_dollars"]), micro(msg["count_fp"])
-                trades[token_id(ticker, 0), ts_ms, side, price, size] += 1
-            elif line["kind"] == "orderbook_delta":
-                price, size = micro(msg["price_dollars"]), micro(line.get("size_fp") or "0")  # of YES, on either side
-                side = 1 if msg["side"] == "yes" else -1
-                changes[token_id(ticker, 0), ts_ms, side, price, size] += 1
-                changes[token_id(ticker, 1), ts_ms, -side, ONE - price, size] += 1
-        return Sent({"trades": trades, "level changes": changes})
+        return kalshi_truth.sent(self.log, self.followed(), from_ms=from_ms, to_ms=to_ms)
 
     def compared(self, from_ms, to_ms):
         """Return what is lost and what is doubled or invented in a span, by kind."""
-        sent = self.sent(from_ms, to_ms).rows
-        found = {}
-        for name, query, columns in (("trades", TRADES, 5), ("level changes", CHANGES, 5)):
-            stored = Counter(row[:columns] for row in self.conn.execute(query, [from_ms, to_ms]))
-            found[name] = Difference(sent[name].total(), sent[name] - stored, stored - sent[name])
-        return found
+        return compare(self.sent(from_ms, to_ms), kalshi_truth.stored(self.conn, from_ms=from_ms, to_ms=to_ms))
 
     def differences(self, from_ms, to_ms, least=20):
         found = self.compared(from_ms, to_ms)
@@ -124,10 +86,3 @@ class KalshiWorld(World):
     def is_in_gap(self, kind, token, ts_ms):
         """Return whether a gap of a kind, of a token's market or of all, covers an instant."""
         return self.conn.execute(IN_GAP, [kind, token.rpartition(":")[0], ts_ms, ts_ms]).fetchone()[0]
-
-
-class Sent:
-    """Rows by kind."""
-
-    def __init__(self, rows):
-        self.rows = rows
