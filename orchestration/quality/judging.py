@@ -6,7 +6,7 @@ import warnings
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import sqlalchemy as sa
 
@@ -21,17 +21,25 @@ from sql import database
 from sql.queries import quality_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     import psycopg
 
     from orchestration.quality.expecting import Check, Suite
 
 SAMPLES = 10
+MAX_TOLD = 1_000  # rows of a failed check that are looked at for their exchange
 MAX_LEVELS_SHOWN = 10  # max levels of a book shown
 MAX_TEXT_CHARS = 300  # max characters of a text
-FailedRows = tuple[int, list[dict[str, Any]]]
-"""How many rows failed, and some of them."""
+
+
+class FailedRows(NamedTuple):
+    """How many rows failed a check, some of them to show, and as many as may be needed to tell of which exchanges."""
+
+    number: int = 0
+    samples: Sequence[dict[str, Any]] = ()
+    rows: Sequence[dict[str, Any]] = ()
+
 
 # A single connection with the temporary tables and one open transaction: it sees one state of the database.
 SINGLE_CONNECTION = {
@@ -41,7 +49,7 @@ SINGLE_CONNECTION = {
     "pool_reset_on_return": None,
 }
 # For expectations on columns a summary suffices; for those on rows only the complete result has the rows.
-SUMMARY = {"result_format": "SUMMARY", "include_unexpected_rows": True, "partial_unexpected_count": SAMPLES}
+SUMMARY = {"result_format": "SUMMARY", "include_unexpected_rows": True, "partial_unexpected_count": MAX_TOLD}
 COMPLETE = {"result_format": "COMPLETE"}
 
 
@@ -81,7 +89,7 @@ class Validator:
     def judge(self, suite: Suite, rows: int) -> list[tuple[Check, FailedRows]]:
         """Validate the rows prepared for a suite; with no rows, everything holds."""
         if not rows:
-            return [(check, (0, [])) for check in suite.checks]
+            return [(check, FailedRows()) for check in suite.checks]
         asset = self._source.add_query_asset(suite.table, query=f"select * from {suite.fresh}")  # noqa: S608 (our own name)
         batch = asset.add_batch_definition_whole_table("fresh").get_batch()
         found: dict[str, FailedRows] = {}
@@ -98,15 +106,18 @@ class Validator:
 
 def _found(result: Any, *, of_rows: bool) -> FailedRows:
     if result.success:
-        return 0, []
+        return FailedRows()
     if of_rows:
-        return int(result.result["observed_value"]), _shown(result.result["details"]["unexpected_rows"])
-    return int(result.result["unexpected_count"]), _shown(result.result["unexpected_rows"])
+        count, rows = result.result["observed_value"], result.result["details"]["unexpected_rows"]
+    else:
+        count, rows = result.result["unexpected_count"], result.result["unexpected_rows"]
+    told = [dict(row) for row in islice(rows, MAX_TOLD)]
+    return FailedRows(int(count), [_shown(row) for row in told[:SAMPLES]], told)
 
 
-def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return some of the rows, in JSON-compatible types."""
-    return [{name: _plain(value) for name, value in row.items()} for row in islice(rows, SAMPLES)]
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row in JSON-compatible types."""
+    return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:

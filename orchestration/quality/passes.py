@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from config import tunables
-from orchestration.quality import columns
+from orchestration.quality import columns, exchanges
 from orchestration.quality.expecting import SCHEMA
 from orchestration.quality.suites import SUITES
 from sql.queries import quality as queries
@@ -36,7 +36,9 @@ class Result:
     check: Check
     rows_checked: int
     rows_failed: int
-    samples: list[dict[str, Any]] = field(default_factory=list)
+    samples: Sequence[dict[str, Any]] = ()
+    stages: Sequence[str] = ()
+    """The stages that a failure counts against."""
 
     @property
     def name(self) -> str:
@@ -108,7 +110,9 @@ def _judged(
         rows = passed.rows.get(suite.table, 0)
         passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong))
         if not wrong:
-            passed.results += [Result(suite, check, rows, *found) for check, found in judge.judge(suite, rows)]
+            for check, found in judge.judge(suite, rows):
+                stages = exchanges.stages(conn, suite, found) if found.number else ()
+                passed.results.append(Result(suite, check, rows, found.number, found.samples, stages))
         passed.seconds[suite.table] = passed.seconds.get(suite.table, 0) + time.monotonic() - began
     return passed, reached
 
@@ -139,6 +143,7 @@ def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
             "suite": result.suite.table,
             "name": result.check.name,
             "stage": result.suite.stage,
+            "stages": list(result.stages) or None,
             "severity": result.check.severity,
             "rows_checked": result.rows_checked,
             "rows_failed": result.rows_failed,

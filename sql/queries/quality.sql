@@ -301,7 +301,7 @@ on conflict (suite) do update set
 -- its stage while it lasts, and for some time after, as the next pass checks other rows.
 with given as (
     select * from jsonb_to_recordset(:results::jsonb) as r (
-        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb
+        suite text, name text, stage text, stages text[], severity text, rows_checked bigint, rows_failed bigint, samples jsonb
     )
 ),
 kept as (
@@ -310,16 +310,20 @@ kept as (
     from given
     where rows_checked > 0 or rows_failed > 0
 )
-insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
+insert into quality_checks as c (suite, name, stage, stages, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
 select
-    suite, name, stage, severity, now(), rows_checked, rows_failed,
+    suite, name, stage, stages, severity, now(), rows_checked, rows_failed,
     case when rows_failed > 0 then now() end, case when rows_failed > 0 then now() + make_interval(secs => :hold_s::float8) end
 from given
 on conflict (suite, name) do update set
     stage = excluded.stage, severity = excluded.severity, ran_at = now(),
-    rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed,
+    rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed, stages = coalesce(excluded.stages, c.stages),
     failed_at = coalesce(excluded.failed_at, c.failed_at),
     counts_until = coalesce(excluded.counts_until, c.counts_until);
+
+-- name: exchanges_of(market_keys, market_ids)
+-- The exchanges of markets, named by either; one that is not known has none.
+select market_key, market_id, exchange from markets where market_key = any(:market_keys::bigint[]) or market_id = any(:market_ids::text[]);
 
 -- name: forget_checks(names)!
 -- Deletes checks that no longer exist, so that none counts against its stage for ever.

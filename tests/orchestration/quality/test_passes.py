@@ -63,6 +63,39 @@ def test_after_a_long_rest_an_hour_is_looked_at_and_the_rest_is_said_to_be_skipp
     assert after.skipped == {}
 
 
+def test_a_failure_counts_against_the_stage_of_the_exchange_whose_rows_failed(
+    database_url, conn, add_market, add_trades
+):
+    now = datetime.now(UTC)
+    polymarket, kalshi = add_market(), add_market(exchange="kalshi", market_id="KXFED-27APR-T4.25")
+    spoiled = {"ts": now, "price": "1.5"}
+    conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion_kalshi'")
+
+    add_trades(kalshi, [spoiled])
+    run(database_url)
+    theirs = status(conn, "ingestion_kalshi"), status(conn, "ingestion")
+    add_trades(polymarket, [spoiled])
+    run(database_url)
+    both = status(conn, "ingestion_kalshi"), status(conn, "ingestion")
+
+    assert theirs[0][0] == "stale"
+    assert "trades.price" in theirs[0][1]
+    assert theirs[1] == ("fresh", None)
+    assert [found[0] for found in both] == ["stale", "stale"]
+
+
+def test_a_failed_row_whose_market_is_unknown_counts_against_the_suites_own_stage(
+    database_url, conn, add_market, add_trades
+):
+    market = add_market(exchange="kalshi", market_id="KXFED-27APR-T4.25")
+    add_trades(market, [{"ts": datetime.now(UTC) - MINUTE}])
+    conn.execute("update trades set market_key = 77777")
+    run(database_url)
+
+    assert status(conn, "ingestion")[0] == "stale"
+    assert status(conn, "ingestion_kalshi")[1] is None
+
+
 def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add_market, add_trades):
     market, now = add_market(), datetime.now(UTC)
     run(database_url)
