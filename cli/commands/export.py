@@ -15,7 +15,11 @@ DatabaseUrl = Annotated[
 def export(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TOPIC]...", help="markets, trades, candles, settlements, book_events; none: all."),
+        typer.Argument(
+            metavar="[TOPIC]...",
+            help="markets, trades, candles, settlements, book_events, and of another exchange with its name: "
+            "trades_kalshi; none: all of the exchanges that are read.",
+        ),
     ] = None,
     *,
     day: Annotated[
@@ -44,7 +48,8 @@ def export(
         raise typer.BadParameter(f"{which} has not begun")
     store = ExportStore.of(settings.get())
     with database(database_url) as url, connect(url, autocommit=True, name="presage export") as conn:
-        for name in topics or BY_NAME:
+        read = settings.get().exchange_names
+        for name in topics or [topic.name for topic in BY_NAME.values() if topic.exchange.name in read]:
             done = days.export(conn, BY_NAME[name], which, store, now, again=again, progress=typer.echo)
             kept = f", {done.kept} already existed" if done.kept else ""
             typer.echo(

@@ -35,9 +35,10 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         partitions_def=daily,
         group_name="exports",
         kinds={"parquet", "csv"},
-        deps=["candles_1m" if topic.name == "candles" else topic.name],
-        description=f"{topic.description} A file of Parquet and one of CSV for each of {topic.parts} part(s) of the "
-        "day; what is there whole is left alone, so an interrupted run goes on where it was.",
+        deps=[source(topic)],
+        description=f"{topic.exchange.title}. {topic.description} A file of Parquet and one of CSV for each of "
+        f"{topic.parts} part(s) of the day; what is there whole is left alone, so an interrupted run goes on where it "
+        "was.",
     )
     def export(
         context: dg.AssetExecutionContext, database: Database, config: ExportConfig
@@ -48,6 +49,8 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
 
         began = time.monotonic()
         configured = settings.get()
+        if topic.exchange.name not in configured.exchange_names:
+            return dg.MaterializeResult(metadata={"off": f"{topic.exchange.title} is not in PRESAGE_EXCHANGES"})
         day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
         kept, store = timedelta(days=configured.exports_retention_days), ExportStore.of(configured)
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
@@ -66,6 +69,12 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         )
 
     return export
+
+
+def source(topic: Topic) -> str:
+    """Return the asset that a topic's rows are of; candles are one for all exchanges."""
+    own = topic.exchange.name != POLYMARKET.name and topic.asset != "candles_1m"
+    return f"{topic.exchange.name}_{topic.asset}" if own else topic.asset
 
 
 exports = [export_of(topic) for topic in TOPICS]
@@ -95,22 +104,32 @@ def exports_each_night(
         due = missing(conn, context.scheduled_execution_time.astimezone(UTC))
     if not due:
         return dg.SkipReason("every day is exported")
-    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several requests need keys
-
-
-def missing(conn: psycopg.Connection[Any], now: datetime) -> list[date]:
-    """List past days that are not exported completely, newest first: from yesterday back to the first recorded day."""
-    coverage.remember_since(conn)
-    since_ms = coverage.recorded_since(conn, exchange=POLYMARKET.name)  # whose data exports have
-    days = [now.date() - timedelta(days=n) for n in range(1, DAYS_BACK + 1)]
-    first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
-    oldest = (now - timedelta(days=settings.get().exports_retention_days)).date()  # the run would delete older ones
     return [
-        day
-        for (day,) in queries.unfinished(
+        dg.RunRequest(run_key=f"{day}", partition_key=f"{day}", asset_selection=assets)  # several requests need keys
+        for day, assets in due.items()
+    ]
+
+
+def missing(conn: psycopg.Connection[Any], now: datetime) -> dict[date, list[dg.AssetKey]]:
+    """Return past days of which an exchange's topics are not exported completely, newest first, with their assets.
+
+    They go from yesterday back to the exchange's first recorded day.
+    """
+    coverage.remember_since(conn)
+    configured = settings.get()
+    days = [now.date() - timedelta(days=n) for n in range(1, DAYS_BACK + 1)]
+    oldest = (now - timedelta(days=configured.exports_retention_days)).date()  # the run would delete older ones
+    due: dict[date, list[dg.AssetKey]] = {}
+    for exchange in configured.exchange_names:
+        since_ms = coverage.recorded_since(conn, exchange=exchange)
+        first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
+        topics = [topic for topic in TOPICS if topic.exchange.name == exchange]
+        unfinished = queries.unfinished(
             conn,
             days=[days[0], *(day for day in days[1:] if day >= max(first, oldest))],
-            topics=[topic.name for topic in TOPICS],
-            files=[topic.parts * FORMATS for topic in TOPICS],
+            topics=[topic.name for topic in topics],
+            files=[topic.parts * FORMATS for topic in topics],
         )
-    ]
+        for (day,) in unfinished:
+            due.setdefault(day, []).extend(dg.AssetKey(f"export_{topic.name}") for topic in topics)
+    return dict(sorted(due.items(), reverse=True))

@@ -139,18 +139,19 @@ def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, stor
 
 def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart, store: ExportStore) -> list[files.WrittenFile]:
     """Write a part from one snapshot."""
-    span = {"from_ts": part.since, "to_ts": part.until}
+    exchange = topic.exchange.name
+    span = {"from_ts": part.since, "to_ts": part.until, "exchange": exchange}
     with conn.transaction():
-        if topic.name == "book_events":
-            unpack_events(conn, span)
+        if topic.is_packed:
+            unpack_events(conn, from_ts=part.since, to_ts=part.until, exchange=exchange)
         return files.write(conn, topic, span, part.stem, store)
 
 
-def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
-    """Unpack the packed events of a time range into temporary table `unpacked_events`, for this transaction."""
+def unpack_events(conn: psycopg.Connection[Any], *, from_ts: datetime, to_ts: datetime, exchange: str) -> None:
+    """Unpack an exchange's packed events of a time range into table `unpacked_events`, for this transaction."""
     queries.make_room(conn)
-    found = list(queries.packs(conn, **span))  # packs are small
-    before, last = ((span[name] - EPOCH) // timedelta(microseconds=1) - 1 for name in ("from_ts", "to_ts"))
+    found = list(queries.packs(conn, from_ts=from_ts, to_ts=to_ts, exchange=exchange))  # packs are small
+    before, last = ((at - EPOCH) // timedelta(microseconds=1) - 1 for at in (from_ts, to_ts))
     with conn.cursor() as cursor, cursor.copy("copy unpacked_events from stdin") as copy:
         for market_key, outcome, data in found:
             pack = packs.unpack(data)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
+from config.exchanges import EXCHANGES, POLYMARKET, Exchange
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
@@ -18,13 +19,25 @@ OF_OUTCOME = {**OF_MARKET, "outcome": SMALL, "outcome_name": TEXT}
 
 @dataclass(frozen=True)
 class Topic:
-    """Data that is exported by day, in a number of parts of equal length."""
+    """Data of an exchange that is exported by day, in a number of parts of equal length."""
 
     name: str
+    """Polymarket's have no suffix: `trades`, `trades_kalshi`."""
     description: str
     query: Callable[..., Any]
     columns: dict[str, str]
     parts: int = 1
+    asset: str = ""
+    """The asset that is exported, as Polymarket's is named, if not by the topic's name."""
+    of_chain: bool = False
+    """Whether only exchanges with a chain have it."""
+    is_packed: bool = False
+    """Whether the rows are those of packs, too."""
+    exchange: Exchange = POLYMARKET
+
+    def of(self, exchange: Exchange) -> Self:
+        """Return the same topic of an exchange."""
+        return replace(self, name=exchange.own(self.name), asset=self.asset or self.name, exchange=exchange)
 
     @property
     def schema(self) -> Any:
@@ -38,11 +51,11 @@ class Topic:
 
     @property
     def text(self) -> str:
-        """Return the query's text, with named placeholders `from_ts` and `to_ts`."""
+        """Return the query's text, with named placeholders `from_ts`, `to_ts` and `exchange`."""
         return str(self.query.sql)  # type: ignore[attr-defined]
 
 
-TOPICS = (
+_TOPICS = (
     Topic(
         "markets",
         "Every market listed by the end of the day, as it stood when the file was written.",
@@ -84,6 +97,7 @@ TOPICS = (
             **dict.fromkeys(("open", "high", "low", "close", "volume", "value_usd"), NUMBER),
             "trades": WHOLE,
         },
+        asset="candles_1m",
     ),
     Topic(
         "settlements",
@@ -103,6 +117,7 @@ TOPICS = (
             "is_taker_order": FLAG,
             "counted": FLAG,
         },
+        of_chain=True,
     ),
     Topic(
         "book_events",
@@ -118,6 +133,13 @@ TOPICS = (
             "seq": WHOLE,
         },
         parts=24,  # a day of the whole exchange is seventy million rows
+        is_packed=True,
     ),
+)
+TOPICS = tuple(
+    topic.of(exchange)
+    for exchange in EXCHANGES.values()
+    for topic in _TOPICS
+    if exchange.has_chain or not topic.of_chain
 )
 BY_NAME = {topic.name: topic for topic in TOPICS}

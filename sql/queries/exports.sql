@@ -1,8 +1,8 @@
 -- Exported days, and their files. Data is copied as CSV: a query's columns are the file's columns, in their order. Sorted, so that the
 -- same data gives the same file.
 
--- name: markets(to_ts)
--- Every market of Polymarket listed by the end of the day, in its state when the file is written.
+-- name: markets(to_ts, exchange)
+-- Every market of an exchange listed by the end of the day, in its state when the file is written.
 select
     market_id, slug, question, status, category, event_id, event_title, series, to_json(tags)::text as tags,
     to_json(outcomes)::text as outcomes, to_json(token_ids)::text as token_ids,
@@ -10,10 +10,10 @@ select
     start_time, end_time, created_at, closed_at, resolved_at, winning_outcome, as_number(volume_usd) as volume_usd,
     as_number(liquidity_usd) as liquidity_usd, as_number(tick_size) as tick_size, neg_risk, source, first_seen_at, updated_at
 from markets
-where exchange = 'polymarket' and coalesce(created_at, first_seen_at) < :to_ts
+where exchange = :exchange and coalesce(created_at, first_seen_at) < :to_ts
 order by market_key;
 
--- name: trades(from_ts, to_ts)
+-- name: trades(from_ts, to_ts, exchange)
 -- The exchange's tape.
 select
     t.ts, m.market_id, m.slug, t.outcome, m.outcomes[t.outcome + 1] as outcome_name, m.token_ids[t.outcome + 1] as token_id,
@@ -21,10 +21,10 @@ select
     as_number(t.value_usd) as value_usd, '0x' || encode(t.tx_hash, 'hex') as tx_hash, t.trade_id, t.seq
 from trades t
 join markets m using (market_key)
-where m.exchange = 'polymarket' and t.ts >= :from_ts and t.ts < :to_ts
+where m.exchange = :exchange and t.ts >= :from_ts and t.ts < :to_ts
 order by t.ts, t.seq, t.market_key, t.outcome, t.trade_id;
 
--- name: candles(from_ts, to_ts)
+-- name: candles(from_ts, to_ts, exchange)
 -- Candles of a minute, those with trades.
 select
     c.bucket as ts, m.market_id, m.slug, c.outcome, m.outcomes[c.outcome + 1] as outcome_name, as_number(c.open) as open,
@@ -32,7 +32,7 @@ select
     as_number(c.value_usd) as value_usd, c.trades
 from candles_1m c
 join markets m using (market_key)
-where m.exchange = 'polymarket' and c.bucket >= :from_ts and c.bucket < :to_ts
+where m.exchange = :exchange and c.bucket >= :from_ts and c.bucket < :to_ts
 order by c.bucket, c.market_key, c.outcome;
 
 -- name: settlements(from_ts, to_ts)
@@ -49,7 +49,7 @@ left join markets m using (market_key)
 where s.ts >= :from_ts and s.ts < :to_ts
 order by s.block_number, s.log_index;
 
--- name: book_events(from_ts, to_ts)
+-- name: book_events(from_ts, to_ts, exchange)
 -- Order book events: full books (snapshot) and changed levels (delta), packed ones included.
 select
     e.ts, m.market_id, m.slug, e.outcome, m.outcomes[e.outcome + 1] as outcome_name,
@@ -68,7 +68,7 @@ from (
     where ts >= :from_ts and ts < :to_ts
 ) as e
 join markets m using (market_key)
-where m.exchange = 'polymarket'
+where m.exchange = :exchange
 order by e.ts, e.seq, e.market_key, e.outcome, e.side nulls first, e.price;
 
 -- name: make_room#
@@ -78,12 +78,13 @@ create temp table if not exists unpacked_events (
     bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
 ) on commit delete rows;
 
--- name: packs(from_ts, to_ts)
--- Packs with events in a time range: market, outcome, pack.
-select market_key, outcome, data
-from book_packs
-where ts < :to_ts and until_ts >= :from_ts and ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
-order by market_key, outcome, ts;
+-- name: packs(from_ts, to_ts, exchange)
+-- An exchange's packs with events in a time range: market, outcome, pack.
+select p.market_key, p.outcome, p.data
+from book_packs p
+join markets m using (market_key)
+where m.exchange = :exchange and p.ts < :to_ts and p.until_ts >= :from_ts and p.ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
+order by p.market_key, p.outcome, p.ts;
 
 -- name: alone(topic)!
 -- Serialises exports of a topic, until the connection ends.
@@ -120,8 +121,8 @@ order by asked.day desc;
 
 -- --- As the API shows them ----------------------------------------------------------------------------------------------------
 
--- name: days(topic, from_day, to_day, before_day, before_topic, limit)
--- Exported days, newest first: day, topic and record.
+-- name: days(topics, from_day, to_day, before_day, before_topic, limit)
+-- Exported days of some topics, newest first: day, topic and record.
 select day, topic, json_build_object(
     'topic', topic,
     'day', day,
@@ -133,7 +134,7 @@ select day, topic, json_build_object(
     'manifest', format('/v1/exports/%%s/%%s', topic, day)
 )::text
 from exports
-where (:topic::text is null or topic = :topic)
+where topic = any(:topics::text[])
     and (:from_day::date is null or day >= :from_day::date) and (:to_day::date is null or day <= :to_day::date)
     and (:before_day::date is null or (day, topic) < (:before_day::date, :before_topic::text))
 group by day, topic

@@ -6,13 +6,15 @@ import logging
 import re
 from contextlib import ExitStack, closing
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from msgspec import Struct
 
 from api.data.pool import overloaded
 from api.endpoints.base.resource import ReadResource, Resource, etag_matches
+from api.endpoints.exports.requests import TopicName
 from api.errors import Problem
+from config.exchanges import EXCHANGES, POLYMARKET
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
@@ -29,6 +31,19 @@ OF_FILE = ("etag", "cache-control", "accept-ranges", "last-modified", "content-d
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
+
+
+def topics_of(exchange: str) -> list[str]:
+    """Return the topics of an exchange: those that are named as it names what is its own."""
+    others = tuple(f"_{name}" for name in EXCHANGES if name != POLYMARKET.name)
+    if exchange == POLYMARKET.name:
+        return [name for name in get_args(TopicName) if not name.endswith(others)]
+    return [name for name in get_args(TopicName) if name.endswith(f"_{exchange}")]
+
+
+def selection(given: ExportParameters) -> str | None:
+    """Return which topics a list is of, for its cursor; None: Polymarket's."""
+    return given.topic or (None if given.exchange == POLYMARKET.name else given.exchange)
 
 
 class ExportCursor(Struct, frozen=True, array_like=True):
@@ -52,7 +67,7 @@ class Exports(ReadResource):
 
     def answer(self, given: ExportParameters, **path: str) -> bytes:
         """Return a page of days, newest first."""
-        cursors, of = self.service.cursors, (given.topic, f"{given.from_}", f"{given.to}")
+        cursors, of = self.service.cursors, (selection(given), f"{given.from_}", f"{given.to}")
         place = None
         if given.cursor is not None:
             place = cursors.read(given.cursor, ExportCursor)
@@ -60,7 +75,7 @@ class Exports(ReadResource):
                 raise Problem("invalid_cursor", "It belongs to a different list", hint="Start again without a cursor")
         rows = self.read(
             queries.days,
-            topic=given.topic,
+            topics=[given.topic] if given.topic else topics_of(given.exchange),
             from_day=given.from_,
             to_day=given.to,
             before_day=date.fromisoformat(place.day) if place else None,

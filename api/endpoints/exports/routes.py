@@ -9,7 +9,7 @@ from api.endpoints.exports.resource import Download, Exports, Manifest
 from sql.queries import exports
 
 PATH_DESCRIPTIONS = {
-    "topic": "markets, trades, candles, settlements or book_events",
+    "topic": "markets, trades, candles, settlements or book_events; of another exchange with its name: trades_kalshi",
     "day": "A day (UTC): 2026-11-20",
     "file": "A file's `name` from the manifest; without the hash in it, the current version",
 }

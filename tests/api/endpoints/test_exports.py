@@ -7,6 +7,7 @@ import hashlib
 import io
 import urllib.request
 from types import SimpleNamespace
+from typing import get_args
 
 import msgspec
 import pyarrow.parquet as pq
@@ -14,7 +15,9 @@ import pytest
 
 from api.data.exported import ExportFolder
 from api.endpoints.exports import records
-from api.endpoints.exports.resource import byte_range
+from api.endpoints.exports.requests import TopicName
+from api.endpoints.exports.resource import byte_range, topics_of
+from config.exchanges import EXCHANGES
 from orchestration.exports import days
 from orchestration.exports.store import ExportStore
 from orchestration.exports.topics import BY_NAME
@@ -43,8 +46,9 @@ def exported(new_database, tmp_path_factory):
             from generate_series(1, %s) as n""",
             [market["market_key"], ROWS],
         )
-        for topic, day in [("trades", DAY), ("trades", dt.date(2026, 11, 18)), ("markets", DAY), ("candles", DAY)]:
-            days.export(conn, BY_NAME[topic], day, ExportStore.at(folder), NOW)
+        for topic in ("trades", "markets", "candles", "trades_kalshi"):
+            days.export(conn, BY_NAME[topic], DAY, ExportStore.at(folder), NOW)
+        days.export(conn, BY_NAME["trades"], dt.date(2026, 11, 18), ExportStore.at(folder), NOW)
         yield url, folder
 
 
@@ -320,3 +324,18 @@ def test_a_parquet_reader_fetches_only_what_it_needs_from_a_real_server(exported
         request = urllib.request.Request(server.url + PATH, headers={"X-API-Key": key})
         with urllib.request.urlopen(request) as answer:
             assert answer.read() == whole
+
+
+def test_an_exchange_has_topics_of_its_own_that_are_listed_when_it_is_asked_for(fetch):
+    def topics(query=""):
+        return {day["topic"] for day in fetch(f"/v1/exports{query}").json["data"]}
+
+    assert topics() == {"trades", "markets", "candles"}
+    assert topics("?exchange=kalshi") == topics("?topic=trades_kalshi") == {"trades_kalshi"}
+    assert fetch(f"/v1/exports/trades_kalshi/{DAY}").json["rows"] == 0
+
+
+def test_the_topics_that_can_be_asked_for_are_those_that_are_exported():
+    assert set(get_args(TopicName)) == set(BY_NAME)
+    for name, exchange in EXCHANGES.items():
+        assert topics_of(name) == [topic.name for topic in BY_NAME.values() if topic.exchange is exchange]

@@ -18,6 +18,7 @@ from tests.factories import insert
 from tests.roles import login_url
 
 ROOT = Path(__file__).parents[3]
+POLYMARKETS = [topic for topic in exports.TOPICS if topic.exchange.name == "polymarket"]
 NIGHT = dt.datetime(2026, 11, 21, 0, 25, tzinfo=dt.UTC)
 
 
@@ -75,7 +76,7 @@ def test_each_night_yesterday_is_asked_for_and_what_of_the_last_week_is_not_ther
         from unnest(%s::text[], %s::int[]) as t (topic, parts), generate_series(0, parts - 1) as part,
             unnest('{csv,parquet}'::text[]) as format,
             generate_series('2026-11-18'::date, '2026-11-20', '1 day') as day""",
-        [[topic.name for topic in exports.TOPICS], [topic.parts for topic in exports.TOPICS]],
+        [[topic.name for topic in POLYMARKETS], [topic.parts for topic in POLYMARKETS]],
     )
     assert night() == ["2026-11-18", "2026-11-17"]
     conn.execute("delete from exports where topic = 'book_events' and day = '2026-11-20' and part = 23")
@@ -86,6 +87,29 @@ def test_each_night_yesterday_is_asked_for_and_what_of_the_last_week_is_not_ther
     monkeypatch.setenv("PRESAGE_EXPORTS_RETENTION_DAYS", "30")
     settings.get.cache_clear()
     assert night() == ["2026-11-20", *(f"2026-11-{day}" for day in (18, 17, 16, 15, 14))]
+
+
+def test_another_exchange_is_exported_since_it_is_recorded_and_while_it_is_read(conn, folder, monkeypatch):
+    def due():
+        found = exports.missing(conn, NIGHT)
+        return {f"{day}": sorted(key.to_user_string() for key in keys) for day, keys in found.items()}
+
+    ours = sorted(f"export_{topic.name}" for topic in POLYMARKETS)
+    theirs = sorted(f"export_{topic.name}" for topic in exports.TOPICS if topic not in POLYMARKETS)
+    since = "insert into settings (name, value) values (%s, to_jsonb(as_ms(%s::timestamptz)))"
+    conn.execute(since, ["recorded_since", "2026-11-18T12:00Z"])
+    conn.execute(since, ["recorded_since_kalshi", "2026-11-19T12:00Z"])
+    assert due() == dict.fromkeys(("2026-11-20", "2026-11-19", "2026-11-18"), ours)
+
+    monkeypatch.setenv("PRESAGE_EXCHANGES", "polymarket,kalshi")
+    settings.get.cache_clear()
+
+    assert len(theirs) == 4
+    assert due() == {
+        "2026-11-20": sorted([*ours, *theirs]),
+        "2026-11-19": sorted([*ours, *theirs]),
+        "2026-11-18": ours,
+    }
 
 
 def test_days_are_exported_one_at_a_time():

@@ -115,25 +115,40 @@ def test_every_topic_is_written_and_read_back_as_it_is_declared(conn, market, ad
     assert parquet(folder, f"candles-{DAY}").to_pylist()[0]["close"] == 0.52
 
 
-def test_book_events_are_cut_by_the_hour_and_packed_ones_are_among_them(conn, market, export, folder):
-    key, hour = market["market_key"], NOON
-    us = round(hour.timestamp() * 1_000_000)
+def add_pack(conn, market):
+    """Add a packed book of NOON, and a change of it five microseconds later; return when that was."""
+    us, until = round(NOON.timestamp() * 1_000_000), NOON + dt.timedelta(microseconds=5)
     whole = packs.BookEvent(
         us, us << 10, None, None, None, [500_000], [2_000_000], [520_000], [1_000_000], b"\x01" * 20
     )
     change = packs.BookEvent(us + 5, (us << 10) + 1, 1, 510_000, 3_000_000, None, None, None, None, b"\x02" * 20)
     data, _ = packs.pack([whole, change], {}, known=False)
-    until = hour + dt.timedelta(microseconds=5)
-    row = {
-        "ts": hour,
-        "market_key": key,
-        "outcome": 0,
-        "until_ts": until,
-        "whole_from": hour,
-        "events": 2,
-        "data": data,
-    }
-    insert(conn, "book_packs", row)
+    row = {"ts": NOON, "until_ts": until, "whole_from": NOON, "events": 2, "data": data}
+    insert(conn, "book_packs", {"market_key": market["market_key"], "outcome": 0, **row})
+    return until
+
+
+def test_each_exchange_has_files_of_its_own(conn, market, add_market, add_trades, export, folder):
+    other = add_market("fed", exchange="kalshi", market_id="KXFED-27APR-T4.25", created_at=NOON)
+    for each in (market, other):
+        add_trades(each, [{"ts": NOON}])
+        add_pack(conn, each)
+
+    for topic in TOPICS:
+        export(topic.name)
+
+    for name in ("markets", "trades", "candles", "book_events"):
+        part = "-12" if name == "book_events" else ""
+        ours, theirs = (parquet(folder, f"{topic}-{DAY}{part}").to_pylist() for topic in (name, f"{name}_kalshi"))
+        assert {row["market_id"] for row in ours} == {market["market_id"]}, name
+        assert {row["market_id"] for row in theirs} == {"KXFED-27APR-T4.25"}, name
+    assert "settlements_kalshi" not in BY_NAME, "it has no chain"
+
+
+def test_book_events_are_cut_by_the_hour_and_packed_ones_are_among_them(conn, market, export, folder):
+    key, hour = market["market_key"], NOON
+    us = round(hour.timestamp() * 1_000_000)
+    until = add_pack(conn, market)
     later = hour + dt.timedelta(minutes=59)
     level = {"event_id": 9, "seq": (us << 10) + 9, "side": -1, "price": 520_000, "size": 0}
     insert(conn, "book_events", {"ts": later, "market_key": key, "outcome": 0, **level})

@@ -25,7 +25,19 @@ class ExportsOperations(BaseOperations):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        topic: Literal["book_events", "candles", "markets", "settlements", "trades"] | None = None,
+        topic: Literal[
+            "book_events",
+            "book_events_kalshi",
+            "candles",
+            "candles_kalshi",
+            "markets",
+            "markets_kalshi",
+            "settlements",
+            "trades",
+            "trades_kalshi",
+        ]
+        | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         from_: str | date | None = None,
         to: str | date | None = None,
     ) -> records.ExportPage:
@@ -39,11 +51,14 @@ class ExportsOperations(BaseOperations):
             limit: Maximum number of rows in the response. Default: 50. At most 200.
             cursor: `next_cursor` of the previous page.
             topic: Only days of this topic.
+            exchange: Whose topics are listed, unless `topic` names one. Default: polymarket.
             from_: Only this day (UTC) and later ones.
             to: Only this day (UTC) and earlier ones.
         """
         return self._call(
-            _endpoints.EXPORTS, {}, {"limit": limit, "cursor": cursor, "topic": topic, "from": from_, "to": to}
+            _endpoints.EXPORTS,
+            {},
+            {"limit": limit, "cursor": cursor, "topic": topic, "exchange": exchange, "from": from_, "to": to},
         )
 
     def iter_exports(
@@ -51,13 +66,27 @@ class ExportsOperations(BaseOperations):
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        topic: Literal["book_events", "candles", "markets", "settlements", "trades"] | None = None,
+        topic: Literal[
+            "book_events",
+            "book_events_kalshi",
+            "candles",
+            "candles_kalshi",
+            "markets",
+            "markets_kalshi",
+            "settlements",
+            "trades",
+            "trades_kalshi",
+        ]
+        | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         from_: str | date | None = None,
         to: str | date | None = None,
     ) -> Iterator[records.ExportedDay]:
         """Iterate over all pages of `exports`: `limit` is the size of a page."""
         return self._pages(
-            _endpoints.EXPORTS, {}, {"limit": limit, "cursor": cursor, "topic": topic, "from": from_, "to": to}
+            _endpoints.EXPORTS,
+            {},
+            {"limit": limit, "cursor": cursor, "topic": topic, "exchange": exchange, "from": from_, "to": to},
         )
 
     def export_manifest(self, topic: str, day: str | date) -> records.ExportManifest:
@@ -68,7 +97,8 @@ class ExportsOperations(BaseOperations):
         Credits: 1.
 
         Args:
-            topic: markets, trades, candles, settlements or book_events.
+            topic: markets, trades, candles, settlements or book_events; of another exchange with its name:
+                trades_kalshi.
             day: A day (UTC): 2026-11-20.
         """
         return self._call(_endpoints.EXPORT_MANIFEST, {"topic": topic, "day": day}, {})
@@ -81,7 +111,8 @@ class ExportsOperations(BaseOperations):
         Credits: 1.
 
         Args:
-            topic: markets, trades, candles, settlements or book_events.
+            topic: markets, trades, candles, settlements or book_events; of another exchange with its name:
+                trades_kalshi.
             day: A day (UTC): 2026-11-20.
             file: A file's `name` from the manifest; without the hash in it, the current version.
         """

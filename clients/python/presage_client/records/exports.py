@@ -19,7 +19,17 @@ class ExportManifest(Record, kw_only=True):
 
     INSTANTS: ClassVar[dict[str, str]] = {"created_at": "s"}
 
-    topic: Literal["book_events", "candles", "markets", "settlements", "trades"]
+    topic: Literal[
+        "book_events",
+        "book_events_kalshi",
+        "candles",
+        "candles_kalshi",
+        "markets",
+        "markets_kalshi",
+        "settlements",
+        "trades",
+        "trades_kalshi",
+    ]
     day: str
     """UTC."""
     rows: int
@@ -49,7 +59,17 @@ class ExportedDay(Record, kw_only=True):
 
     INSTANTS: ClassVar[dict[str, str]] = {"created_at": "s"}
 
-    topic: Literal["book_events", "candles", "markets", "settlements", "trades"]
+    topic: Literal[
+        "book_events",
+        "book_events_kalshi",
+        "candles",
+        "candles_kalshi",
+        "markets",
+        "markets_kalshi",
+        "settlements",
+        "trades",
+        "trades_kalshi",
+    ]
     day: str
     """UTC."""
     rows: int
