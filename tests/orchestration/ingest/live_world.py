@@ -194,7 +194,8 @@ class World:
 
     def recording_began(self):
         """Wait until the feed counts as recording; return now. Nothing that it missed before then is a gap."""
-        wait_until(lambda: self.conn.execute("select recorded_since() is not null").fetchone() == (True,))
+        begun = "select recorded_since(%s) is not null"
+        wait_until(lambda: self.conn.execute(begun, [self.family]).fetchone() == (True,))
         return now_ms()
 
     def gaps(self):
