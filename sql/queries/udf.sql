@@ -79,9 +79,9 @@ where market_key = :market_key and outcome = :outcome and ts < :until
 order by ts desc
 limit 1;
 
--- name: quotes(symbols, market_keys, outcomes)
+-- name: quotes(symbols, market_keys, outcomes, traded)
 -- Quotes of symbols, now, and compared with 24 hours ago. A resolved symbol's price is its payout; bid and ask are given while
--- the price is live.
+-- the price is live. `traded` are the outcomes that the trades are listed as; of another one the prices are a dollar less.
 select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(json_build_object(
     'ch', as_number(now.price - s.open),
     'chp', round((now.price - s.open) * 100.0 / nullif(s.open, 0), 2)::float8,
@@ -98,13 +98,22 @@ select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(jso
     'prev_close_price', as_number(s.open),
     'volume', as_number(s.volume)
 )))::text
-from unnest(:symbols::text[], :market_keys::integer[], :outcomes::integer[]) with ordinality as given (symbol, market_key, outcome, place)
+from unnest(:symbols::text[], :market_keys::integer[], :outcomes::integer[], :traded::integer[])
+    with ordinality as given (symbol, market_key, outcome, traded, place)
 join markets m using (market_key)
 left join live_prices p on p.market_key = given.market_key and p.outcome = given.outcome
 left join live_books b on b.market_key = given.market_key and b.outcome = given.outcome
 left join lateral (  -- by its key, symbol for symbol: PostgreSQL 15 would read the table whole
-    select * from market_stats_24h s where s.market_key = given.market_key and s.outcome = given.outcome limit 1
-) as s on true
+    select * from market_stats_24h s where s.market_key = given.market_key and s.outcome = given.traded limit 1
+) as stats on true
+cross join lateral (
+    select
+        case when given.traded = given.outcome then stats.open else 1000000 - stats.open end as open,
+        case when given.traded = given.outcome then stats.high else 1000000 - stats.low end as high,
+        case when given.traded = given.outcome then stats.low else 1000000 - stats.high end as low,
+        case when given.traded = given.outcome then stats.close else 1000000 - stats.close end as close,
+        stats.volume
+) as s
 left join lateral (
     select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges))
 ) as live on true
@@ -113,8 +122,9 @@ cross join lateral (
 ) as now
 order by given.place;
 
--- name: marks(market_key, outcome, since, until, most, looked_at, least_usd)
--- Changes of a market's state, and the largest of the newest trades of an outcome.
+-- name: marks(market_key, traded, is_other, since, until, most, looked_at, least_usd)
+-- Changes of a market's state, and the largest of the newest trades of an outcome; or, as seen by the other one, which was sold
+-- when this one was bought, and is worth the rest of a dollar a share.
 select id, time, color, text, label
 from (
     select
@@ -129,8 +139,11 @@ from (
             case when side > 0 then 'Bought for ' else 'Sold for ' end || round(value_usd / 1000000.0) || ' USD',
             case when side > 0 then 'B' else 'S' end
         from (
-            select * from trades
-            where market_key = :market_key and outcome = :outcome and ts >= :since and ts < :until
+            select
+                trade_id, ts, case when :is_other then -side else side end as side,
+                case when :is_other then size - value_usd else value_usd end as value_usd
+            from trades
+            where market_key = :market_key and outcome = :traded and ts >= :since and ts < :until
             order by ts desc
             limit :looked_at
         ) as newest

@@ -245,6 +245,7 @@ class UdfQuotes(UdfResource):
             symbols=list(found),
             market_keys=[market.key for market, _ in found.values()],
             outcomes=[outcome for _, outcome in found.values()],
+            traded=[market.traded(outcome)[0] for market, outcome in found.values()],
         )
         known = dict(zip(found, (text for (text,) in rows), strict=True))
         quotes = [
@@ -263,10 +264,12 @@ class UdfMarks(UdfResource):
         if found is not None:
             market, outcome = found
             since, until = span(given)
+            traded, is_other = market.traded(outcome)
             rows = self.read(
                 udf.marks,
                 market_key=market.key,
-                outcome=outcome,
+                traded=traded,
+                is_other=is_other,
                 since=since,
                 until=until,
                 most=MAX_MARKS,

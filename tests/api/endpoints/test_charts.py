@@ -201,6 +201,31 @@ def test_large_trades_and_changes_of_state_are_marked(client, conn, rain, add_tr
     assert {len(column) for column in marks.values()} == {2}
 
 
+def test_no_has_the_quotes_and_marks_that_follow_from_yes_where_only_yes_is_traded(
+    client, conn, add_market, add_trades
+):
+    market = add_market("fed", exchange="kalshi", market_id="KXFED-27APR-T4.25")
+    now = dt.datetime.now(dt.UTC)
+    bought = {"ts": now - dt.timedelta(hours=1), "price": "0.5", "size": 30_000}
+    add_trades(market, [bought, {"ts": now, "price": "0.6"}, {"ts": now, "price": "0.4"}])
+    aggregates.compute_stats(conn, now)
+
+    (no,) = client.ask("/v1/udf/quotes", symbols="fed.1").json["d"]
+    since = {"from": int(now.timestamp()) - 7_200, "to": int(now.timestamp()) + 60}
+    marks = client.ask("/v1/udf/marks", symbol="fed.1", resolution="1D", **since).json
+
+    shown = {name: no["v"][name] for name in ("open_price", "high_price", "low_price", "lp", "ch", "volume")}
+    assert shown == {
+        "open_price": 0.5,
+        "high_price": 0.6,
+        "low_price": 0.4,
+        "lp": 0.6,
+        "ch": 0.1,
+        "volume": 30_020,
+    }
+    assert marks["text"] == ["Sold for 15000 USD"]
+
+
 def test_the_life_of_a_market_is_marked_on_the_time_scale(client, add_market):
     add_market(
         "rain",
