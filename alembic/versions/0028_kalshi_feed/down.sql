@@ -211,6 +211,9 @@ where exchange <> 'polymarket' or market_key in (select market_key from markets 
 
 delete from stage_clocks where stage = 'ingestion_kalshi';
 
+-- It would list them as topics that it does not have, and never delete them. Their files stay.
+delete from exports where topic like '%\_kalshi';
+
 create or replace view price_records as
 select
     p.market_key, p.outcome,
