@@ -38,8 +38,8 @@ def make(instance, sandbox, database_url):
 
 
 @pytest.fixture
-def tick(database_url):
-    """Return the partitions that a schedule requests at an instant, evaluated as the daemon does."""
+def requested(database_url):
+    """Return the runs that a schedule requests at an instant, evaluated as the daemon does."""
     repository = defs().get_repository_def()
 
     def ticked(schedule, at):
@@ -48,6 +48,12 @@ def tick(database_url):
             resources={"database": Database(url=login_url(database_url, PIPELINE))},
             repository_def=repository,
         ) as context:
-            return [request.partition_key for request in schedule.evaluate_tick(context).run_requests]
+            return schedule.evaluate_tick(context).run_requests
 
     return ticked
+
+
+@pytest.fixture
+def tick(requested):
+    """Return the partitions of these runs."""
+    return lambda schedule, at: [request.partition_key for request in requested(schedule, at)]

@@ -8,6 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from config import settings
 from orchestration.assets import coverage
@@ -127,6 +129,39 @@ def test_a_day_without_any_block_is_counted_as_nothing_and_not_due_again(make, d
 
     assert (figures["listed"], figures["held"], figures["blocks"], figures["agrees"]) == (0, 0, 0, True)
     assert [*days.due(db, NIGHT, {"polymarket": ["settlements"]})] == [DAY]
+
+
+@pytest.fixture
+def both_recorded(monkeypatch, tmp_path):
+    """Configure two exchanges without a chain."""
+    key = tmp_path / "key.pem"
+    key.touch(mode=0o600)
+    pem = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(*pem))
+    given = {"KALSHI_KEY_ID": "a-key", "KALSHI_PRIVATE_KEY_FILE": str(key), "CHAIN_RPC_URLS": ""}
+    for name, value in {**given, "EXCHANGES": "polymarket,kalshi"}.items():
+        monkeypatch.setenv(f"PRESAGE_{name}", value)
+    settings.get.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.get.cache_clear()
+
+
+@pytest.mark.usefixtures("both_recorded")
+def test_each_night_asks_for_what_is_missing_of_each_exchange(requested, db):
+    before = DAY - dt.timedelta(days=1)
+    since = "insert into settings (name, value) values (%s, to_jsonb(as_ms(%s::timestamptz)))"
+    db.execute(since, ["recorded_since", before])
+    db.execute(since, ["recorded_since_kalshi", DAY])
+    counts = dict.fromkeys(("listed", "held", "added", "unlisted", "unknown"), 0)
+    insert(db, "coverage_days", {"kind": "trades", "day": DAY, "agrees": True, **counts})
+
+    runs = requested(coverage.reconciliation_each_day, NIGHT)
+
+    assert {run.partition_key: [key.to_user_string() for key in run.asset_selection] for run in runs} == {
+        f"{before}": ["reconciled_trades"],
+        f"{DAY}": ["kalshi_reconciled_trades"],
+    }
 
 
 @pytest.mark.usefixtures("configured")
