@@ -49,14 +49,15 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
 
         began = time.monotonic()
         configured = settings.get()
-        if topic.exchange.name not in configured.exchange_names:
-            return dg.MaterializeResult(metadata={"off": f"{topic.exchange.title} is not in PRESAGE_EXCHANGES"})
         day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
         kept, store = timedelta(days=configured.exports_retention_days), ExportStore.of(configured)
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
             # Done here and not in the schedule, which is evaluated where the files are not. Done first, so that an old
             # day that somebody exports by hand stays until the next run.
-            days.forget(conn, topic, store, (now - kept).date())
+            for each in (each for each in TOPICS if each.asset == topic.asset):  # also of an exchange no longer read
+                days.forget(conn, each, store, (now - kept).date())
+            if topic.exchange.name not in configured.exchange_names:
+                return dg.MaterializeResult(metadata={"off": f"{topic.exchange.title} is not in PRESAGE_EXCHANGES"})
             done = days.export(conn, topic, day, store, now, again=config.again, progress=context.log.info)
         return dg.MaterializeResult(
             metadata={
@@ -124,6 +125,8 @@ def missing(conn: psycopg.Connection[Any], now: datetime) -> dict[date, list[dg.
         since_ms = coverage.recorded_since(conn, exchange=exchange)
         first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
         topics = [topic for topic in TOPICS if topic.exchange.name == exchange]
+        if exchange != POLYMARKET.name and since_ms is None:  # only its catalogue is read
+            topics = [topic for topic in topics if topic.of_catalogue]
         unfinished = queries.unfinished(
             conn,
             days=[days[0], *(day for day in days[1:] if day >= max(first, oldest))],

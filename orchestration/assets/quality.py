@@ -9,7 +9,7 @@ import dagster as dg
 from config import settings
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import unfinished
-from orchestration.quality import passes
+from orchestration.quality import exchanges, passes
 from orchestration.quality.expecting import SCHEMA, Suite
 from orchestration.quality.passes import PassResult, Result
 from orchestration.quality.suites import SUITES
@@ -22,7 +22,8 @@ ROWS_SHOWN = 5
 
 
 def _described(suite: Suite) -> str:
-    late = f"A row that fails it makes stage `{suite.stage}` late (warn) or stale (fail)."
+    whose = " of its exchange" if suite.stage in exchanges.BY_EXCHANGE else ""
+    late = f"A row that fails it makes stage `{suite.stage}`{whose} late (warn) or stale (fail)."
     checks = (f"- **{check.name}** ({check.severity}): {check.description}" for check in (SCHEMA, *suite.checks))
     return "\n".join([f"Expectations on the new rows of `{suite.table}`. {late}", "", *checks])
 

@@ -15,7 +15,7 @@ from sql import packs
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import psycopg
 
@@ -139,19 +139,21 @@ def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, stor
 
 def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart, store: ExportStore) -> list[files.WrittenFile]:
     """Write a part from one snapshot."""
-    exchange = topic.exchange.name
-    span = {"from_ts": part.since, "to_ts": part.until, "exchange": exchange}
+    span = {"from_ts": part.since, "to_ts": part.until}
     with conn.transaction():
         if topic.is_packed:
-            unpack_events(conn, from_ts=part.since, to_ts=part.until, exchange=exchange)
-        return files.write(conn, topic, span, part.stem, store)
+            unpack_events(conn, span, exchange=topic.exchange.name)
+        return files.write(conn, topic, {**span, "exchange": topic.exchange.name}, part.stem, store)
 
 
-def unpack_events(conn: psycopg.Connection[Any], *, from_ts: datetime, to_ts: datetime, exchange: str) -> None:
-    """Unpack an exchange's packed events of a time range into table `unpacked_events`, for this transaction."""
+def unpack_events(conn: psycopg.Connection[Any], span: Mapping[str, datetime], *, exchange: str | None = None) -> None:
+    """Unpack the packed events of a time range into table `unpacked_events`, for this transaction.
+
+    Without an exchange, those of all.
+    """
     queries.make_room(conn)
-    found = list(queries.packs(conn, from_ts=from_ts, to_ts=to_ts, exchange=exchange))  # packs are small
-    before, last = ((at - EPOCH) // timedelta(microseconds=1) - 1 for at in (from_ts, to_ts))
+    found = list(queries.packs(conn, **span, exchange=exchange))  # packs are small
+    before, last = ((span[name] - EPOCH) // timedelta(microseconds=1) - 1 for name in ("from_ts", "to_ts"))
     with conn.cursor() as cursor, cursor.copy("copy unpacked_events from stdin") as copy:
         for market_key, outcome, data in found:
             pack = packs.unpack(data)

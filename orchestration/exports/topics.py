@@ -31,6 +31,8 @@ class Topic:
     """The asset that is exported, as Polymarket's is named, if not by the topic's name."""
     of_chain: bool = False
     """Whether only exchanges with a chain have it."""
+    of_catalogue: bool = False
+    """Whether it is there without a live feed."""
     is_packed: bool = False
     """Whether the rows are those of packs, too."""
     exchange: Exchange = POLYMARKET
@@ -71,6 +73,7 @@ _TOPICS = (
             "source": TEXT,
             **dict.fromkeys(("first_seen_at", "updated_at"), INSTANT),
         },
+        of_catalogue=True,
     ),
     Topic(
         "trades",

@@ -1,10 +1,11 @@
-"""Which exchanges' stages a failed check counts against: those of the rows that failed."""
+"""The exchanges whose rows failed a check: each has a result, and a stage, of its own."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from config.exchanges import EXCHANGES
+from config.exchanges import EXCHANGES, POLYMARKET
 from sql.queries import quality as queries
 
 if TYPE_CHECKING:
@@ -14,26 +15,30 @@ if TYPE_CHECKING:
     from orchestration.quality.judging import FailedRows
 
 BY_EXCHANGE = {"discovery", "ingestion"}  # stages that each exchange has one of
+FIELDS = ("market_key", "market_id", "event_id")
 
 
-def stages(conn: psycopg.Connection[Any], suite: Suite, failed: FailedRows) -> list[str]:
-    """Return the stages of the exchanges whose rows failed.
+def failed(conn: psycopg.Connection[Any], suite: Suite, found: FailedRows) -> dict[str, int]:
+    """Return how many rows failed, by exchange; those that name none, or what is not known, are Polymarket's.
 
-    What cannot be told, and whatever is beyond the rows that were looked at, counts against the suite's own stage.
+    If not all of them were returned, all count against each exchange that was seen.
     """
     if suite.stage not in BY_EXCHANGE:
-        return [suite.stage]
-    market_keys = {row["market_key"] for row in failed.rows if row.get("market_key") is not None}
-    market_ids = {row["market_id"] for row in failed.rows if row.get("market_id") is not None}
-    of_market: dict[object, str] = {}
-    for key, name, exchange in queries.exchanges_of(conn, market_keys=[*market_keys], market_ids=[*market_ids]):
-        of_market[key] = of_market[name] = exchange
-    names = {_named(row) or of_market.get(row.get("market_key") or row.get("market_id"), "") for row in failed.rows}
-    if failed.number > len(failed.rows):
-        names.add("")
-    return sorted({EXCHANGES[name].own(suite.stage) if name in EXCHANGES else suite.stage for name in names})
+        return {POLYMARKET.name: found.number}
+    named = {field: {row[field] for row in found.rows if row.get(field) is not None} for field in FIELDS}
+    exchange_of = dict(queries.exchanges_of(conn, **{f"{field}s": list(values) for field, values in named.items()}))
+    counts = Counter(_exchange(row, exchange_of) for row in found.rows)
+    return dict(counts) if counts.total() == found.number else dict.fromkeys(counts, found.number)
 
 
-def _named(row: dict[str, Any]) -> str:
-    """Return the exchange that a row names, itself or by its feed, or ""."""
-    return str(row.get("exchange") or row.get("feed") or "").partition("/")[0]
+def _exchange(row: dict[str, Any], exchange_of: dict[str, str]) -> str:
+    for field in FIELDS:
+        if row.get(field) is not None:
+            return exchange_of.get(str(row[field]), POLYMARKET.name)
+    name = row.get("exchange") or str(row.get("feed") or "").partition("/")[0] or _suffix(str(row.get("kind") or ""))
+    return name if name in EXCHANGES else POLYMARKET.name
+
+
+def _suffix(name: str) -> str:
+    """Return whose own something is by its name: `trades_kalshi`."""
+    return name.rpartition("_")[2]

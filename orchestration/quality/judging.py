@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from orchestration.quality.expecting import Check, Suite
 
 SAMPLES = 10
-MAX_TOLD = 1_000  # rows of a failed check that are looked at for their exchange
+MAX_TOLD = 200  # rows of a failed check that Great Expectations returns, at most
 MAX_LEVELS_SHOWN = 10  # max levels of a book shown
 MAX_TEXT_CHARS = 300  # max characters of a text
 

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from config import tunables
+from config.exchanges import EXCHANGES, POLYMARKET
 from orchestration.quality import columns, exchanges
 from orchestration.quality.expecting import SCHEMA
 from orchestration.quality.suites import SUITES
 from sql.queries import quality as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import psycopg
 
+    from config.exchanges import Exchange
     from orchestration.quality.expecting import Check, Suite
 
 OVERLAP = timedelta(minutes=1)  # later rows are found when whoever filled them in has recorded it
@@ -37,13 +39,22 @@ class Result:
     rows_checked: int
     rows_failed: int
     samples: Sequence[dict[str, Any]] = ()
-    stages: Sequence[str] = ()
-    """The stages that a failure counts against."""
+    by_exchange: Mapping[str, int] = field(default_factory=dict)
+    """How many rows failed, by exchange; of a stage that all share, as if all were Polymarket's."""
 
     @property
     def name(self) -> str:
         """Return the check's name, prefixed with its table."""
         return f"{self.suite.table}.{self.check.name}"
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Return the exchanges that have a result of their own."""
+        return [each for each in EXCHANGES.values() if each is POLYMARKET or self.suite.stage in exchanges.BY_EXCHANGE]
+
+    def failed_of(self, exchange: Exchange) -> int:
+        """Return how many rows of an exchange failed."""
+        return self.by_exchange.get(exchange.name, 0)
 
 
 @dataclass
@@ -108,11 +119,11 @@ def _judged(
         began = time.monotonic()
         wrong = mismatches.get(suite.stored_in or suite.table, [])
         rows = passed.rows.get(suite.table, 0)
-        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong))
+        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong, {POLYMARKET.name: len(wrong)}))
         if not wrong:
             for check, found in judge.judge(suite, rows):
-                stages = exchanges.stages(conn, suite, found) if found.number else ()
-                passed.results.append(Result(suite, check, rows, found.number, found.samples, stages))
+                by_exchange = exchanges.failed(conn, suite, found) if found.number else {}
+                passed.results.append(Result(suite, check, rows, found.number, found.samples, by_exchange))
         passed.seconds[suite.table] = passed.seconds.get(suite.table, 0) + time.monotonic() - began
     return passed, reached
 
@@ -140,16 +151,17 @@ def _next(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now:
 def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
     results = [
         {
-            "suite": result.suite.table,
+            "suite": exchange.own(result.suite.table),
             "name": result.check.name,
-            "stage": result.suite.stage,
-            "stages": list(result.stages) or None,
+            "stage": exchange.own(result.suite.stage),
             "severity": result.check.severity,
             "rows_checked": result.rows_checked,
-            "rows_failed": result.rows_failed,
-            "samples": result.samples,
+            "rows_failed": result.failed_of(exchange),
+            "samples": result.samples if result.failed_of(exchange) else [],
+            "is_usual": exchange is POLYMARKET,
         }
         for result in passed.results
+        for exchange in result.exchanges
     ]
     hold_s = 60 * tunables.value(conn, "quality_hold_min")
     queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
@@ -166,4 +178,5 @@ def _reach(conn: psycopg.Connection[Any], passed: PassResult, reached: dict[str,
                 seconds=passed.seconds[suite.table],
                 **reached[suite.table]._asdict(),
             )
-    queries.forget_checks(conn, names=[result.name for result in passed.results])
+    names = [f"{each.own(one.suite.table)}.{one.check.name}" for one in passed.results for each in one.exchanges]
+    queries.forget_checks(conn, names=names)

@@ -79,11 +79,11 @@ create temp table if not exists unpacked_events (
 ) on commit delete rows;
 
 -- name: packs(from_ts, to_ts, exchange)
--- An exchange's packs with events in a time range: market, outcome, pack.
+-- Packs of an exchange, or of all, with events in a time range: market, outcome, pack.
 select p.market_key, p.outcome, p.data
 from book_packs p
 join markets m using (market_key)
-where m.exchange = :exchange and p.ts < :to_ts and p.until_ts >= :from_ts and p.ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
+where (:exchange::text is null or m.exchange = :exchange) and p.ts < :to_ts and p.until_ts >= :from_ts and p.ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
 order by p.market_key, p.outcome, p.ts;
 
 -- name: alone(topic)!

@@ -300,51 +300,41 @@ on conflict (suite) do update set
 -- Stores a pass's findings, the newest result of each check and the history of those that had rows to check. A failure counts against
 -- its stage while it lasts, and for some time after, as the next pass checks other rows.
 with given as (
-    select * from jsonb_to_recordset(:results::jsonb) as r (
-        suite text, name text, stage text, stages text[], severity text, rows_checked bigint, rows_failed bigint, samples jsonb
+    select r.*
+    from jsonb_to_recordset(:results::jsonb) as r (
+        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb, is_usual boolean
     )
+    -- Of another exchange than Polymarket, those that fail, and those that failed before.
+    where is_usual or rows_failed > 0 or exists (select from quality_checks c where (c.suite, c.name) = (r.suite, r.name))
 ),
 kept as (
     insert into quality_results (suite, name, stage, severity, rows_checked, rows_failed, samples)
     select suite, name, stage, severity, rows_checked, rows_failed, samples
     from given
-    where rows_checked > 0 or rows_failed > 0
+    where rows_failed > 0 or rows_checked > 0 and is_usual
 )
-insert into quality_checks as c (suite, name, stage, stages, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
+insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
 select
-    suite, name, stage, stages, severity, now(), rows_checked, rows_failed,
+    suite, name, stage, severity, now(), rows_checked, rows_failed,
     case when rows_failed > 0 then now() end, case when rows_failed > 0 then now() + make_interval(secs => :hold_s::float8) end
 from given
 on conflict (suite, name) do update set
     stage = excluded.stage, severity = excluded.severity, ran_at = now(),
-    rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed, stages = coalesce(excluded.stages, c.stages),
+    rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed,
     failed_at = coalesce(excluded.failed_at, c.failed_at),
     counts_until = coalesce(excluded.counts_until, c.counts_until);
 
--- name: exchanges_of(market_keys, market_ids)
--- The exchanges of markets, named by either; one that is not known has none.
-select market_key, market_id, exchange from markets where market_key = any(:market_keys::bigint[]) or market_id = any(:market_ids::text[]);
+-- name: exchanges_of(market_keys, market_ids, event_ids)
+-- The exchanges of markets, and of events by theirs: what they are named by, as text, and the exchange.
+select market_key::text, exchange from markets where market_key = any(:market_keys::bigint[])
+union all
+select market_id, exchange from markets where market_id = any(:market_ids::text[])
+union all
+select event_id, min(exchange) from markets where event_id = any(:event_ids::text[]) group by event_id;
 
 -- name: forget_checks(names)!
 -- Deletes checks that no longer exist, so that none counts against its stage for ever.
 delete from quality_checks where suite || '.' || name <> all(:names::text[]);
-
--- name: failing()
--- Failures that count against the stages now, the worst first.
-select stage, suite, name, severity, rows_failed, failed_at
-from quality_checks
-where rows_failed > 0 or counts_until > now()
-order by severity, failed_at desc, suite, name;
-
--- name: newest(suite)
--- The newest result of each check of a suite, with samples of what failed.
-select c.name, c.severity, c.ran_at, c.rows_checked, c.rows_failed,
-    case when c.rows_failed > 0 then (
-        select r.samples from quality_results r where r.suite = c.suite and r.name = c.name order by r.ran_at desc limit 1
-    ) end
-from quality_checks c
-where c.suite = :suite
-order by c.name;
 
 -- name: history(since)
 -- Rows checked and failed of each suite by the hour.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Double, Identity, Index, Table, Text, text
-from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB
+from sqlalchemy.dialects.postgresql import INT8MULTIRANGE, JSONB
 
 from sql.tables.base import NOW, Time, metadata
 
@@ -38,12 +38,6 @@ quality_checks = Table(
         "counts_until",
         Time,
         comment="Until then its last failure is held against the stage; while rows_failed is above 0, always",
-    ),
-    Column(
-        "stages",
-        ARRAY(Text),
-        comment="The stages that its last failure counts against, by the exchanges of the rows that failed; "
-        "null: stage",
     ),
     comment="The newest result of each check, which pipeline_status reads",
 )

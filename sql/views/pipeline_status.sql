@@ -31,12 +31,11 @@ from (
 -- Checks of data quality that failed, and still count (docs/quality.md).
 left join (
     select
-        held.stage, min(severity) as worst,
+        stage, min(severity) as worst,
         jsonb_object_agg(
             suite || '.' || name, jsonb_build_object('severity', severity, 'rows', rows_failed, 'failed_at', as_unix(failed_at))
         ) as checks
     from quality_checks
-    cross join unnest(coalesce(stages, array[quality_checks.stage])) as held (stage)
     where rows_failed > 0 or counts_until > now()
-    group by held.stage
+    group by stage
 ) as quality using (stage);

@@ -98,13 +98,14 @@ def test_another_exchange_is_exported_since_it_is_recorded_and_while_it_is_read(
     theirs = sorted(f"export_{topic.name}" for topic in exports.TOPICS if topic not in POLYMARKETS)
     since = "insert into settings (name, value) values (%s, to_jsonb(as_ms(%s::timestamptz)))"
     conn.execute(since, ["recorded_since", "2026-11-18T12:00Z"])
-    conn.execute(since, ["recorded_since_kalshi", "2026-11-19T12:00Z"])
     assert due() == dict.fromkeys(("2026-11-20", "2026-11-19", "2026-11-18"), ours)
 
     monkeypatch.setenv("PRESAGE_EXCHANGES", "polymarket,kalshi")
     settings.get.cache_clear()
 
     assert len(theirs) == 4
+    assert due()["2026-11-20"] == sorted([*ours, "export_markets_kalshi"]), "nothing is recorded yet"
+    conn.execute(since, ["recorded_since_kalshi", "2026-11-19T12:00Z"])
     assert due() == {
         "2026-11-20": sorted([*ours, *theirs]),
         "2026-11-19": sorted([*ours, *theirs]),
@@ -123,11 +124,12 @@ def test_there_are_as_many_formats_as_are_written():
     assert len(files.SUFFIX) == exports.FORMATS
 
 
-def test_a_run_deletes_what_is_old_and_leaves_what_it_was_asked_for(database_url, conn, folder):
-    old = folder / "trades" / "2024-01-02" / "trades-2024-01-02.parquet"
+@pytest.mark.parametrize("topic", ["trades", "trades_kalshi"], ids=["its own", "of an exchange that is no longer read"])
+def test_a_run_deletes_what_is_old_and_leaves_what_it_was_asked_for(database_url, conn, folder, topic):
+    old = folder / topic / "2024-01-02" / f"{topic}-2024-01-02.parquet"
     old.parent.mkdir(parents=True)
     old.write_text("")
-    row = {"topic": "trades", "day": dt.date(2024, 1, 2), "part": 0, "format": "parquet", "rows": 0, "bytes": 0}
+    row = {"topic": topic, "day": dt.date(2024, 1, 2), "part": 0, "format": "parquet", "rows": 0, "bytes": 0}
     file = str(old.relative_to(folder))
     insert(conn, "exports", {**row, "file": file, "sha256": b"", "complete": True, "created_at": NIGHT})
 

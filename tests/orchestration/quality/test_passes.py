@@ -68,20 +68,25 @@ def test_a_failure_counts_against_the_stage_of_the_exchange_whose_rows_failed(
 ):
     now = datetime.now(UTC)
     polymarket, kalshi = add_market(), add_market(exchange="kalshi", market_id="KXFED-27APR-T4.25")
-    spoiled = {"ts": now, "price": "1.5"}
     conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion_kalshi'")
+    tunables.set_(conn, "quality_hold_min", "1")
 
-    add_trades(kalshi, [spoiled])
-    run(database_url)
-    theirs = status(conn, "ingestion_kalshi"), status(conn, "ingestion")
-    add_trades(polymarket, [spoiled])
-    run(database_url)
-    both = status(conn, "ingestion_kalshi"), status(conn, "ingestion")
+    def spoiled(market, number):
+        add_trades(market, [{"ts": now, "price": "1.5"}] * number)
+        run(database_url)
+        return status(conn, "ingestion"), status(conn, "ingestion_kalshi")
 
-    assert theirs[0][0] == "stale"
-    assert "trades.price" in theirs[0][1]
-    assert theirs[1] == ("fresh", None)
-    assert [found[0] for found in both] == ["stale", "stale"]
+    theirs = spoiled(kalshi, 250)  # more than are looked at
+    conn.execute("delete from trades")
+    ours = spoiled(polymarket, 2)
+    conn.execute("update quality_checks set counts_until = now() where suite = 'trades_kalshi'")
+    later = status(conn, "ingestion"), status(conn, "ingestion_kalshi")
+
+    assert theirs[0] == ("fresh", None)
+    assert (theirs[1][0], theirs[1][1]["trades_kalshi.price"]["rows"]) == ("stale", 250)
+    assert (ours[0][0], ours[0][1]["trades.price"]["rows"]) == ("stale", 2)
+    assert (ours[1][0], ours[1][1]["trades_kalshi.price"]["rows"]) == ("stale", 0), "it still counts"
+    assert (later[0][0], later[1]) == ("stale", ("fresh", None))
 
 
 def test_a_failed_row_whose_market_is_unknown_counts_against_the_suites_own_stage(
