@@ -112,13 +112,16 @@ cross join lateral (
         case when given.traded = given.outcome then stats.high else 1000000 - stats.low end as high,
         case when given.traded = given.outcome then stats.low else 1000000 - stats.high end as low,
         case when given.traded = given.outcome then stats.close else 1000000 - stats.close end as close,
+        case when given.traded = given.outcome then p.last else 1000000 - traded.last end as last,
         stats.volume
+    from (values (0)) as one
+    left join live_prices traded on traded.market_key = given.market_key and traded.outcome = given.traded
 ) as s
 left join lateral (
     select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges))
 ) as live on true
 cross join lateral (
-    select case when m.status = 'RESOLVED' then m.outcome_prices[given.outcome + 1] else coalesce(p.last, s.close, live.mid) end as price
+    select case when m.status = 'RESOLVED' then m.outcome_prices[given.outcome + 1] else coalesce(s.last, s.close, live.mid) end as price
 ) as now
 order by given.place;
 

@@ -150,14 +150,15 @@ def newest(  # noqa: PLR0917 (what a range is)
     span: timedelta,
     limit: int,
     past: Callable[[datetime], tuple[str, int] | None] = lambda _: None,
+    *,
+    began: datetime = EARLIEST,
 ) -> bytes:
     """Return the newest rows of a range. Without a start, query growing windows, so that every query is bounded.
 
-    `past` also reads what has expired, once what has not is less than the limit.
+    They reach back to `began`, before which there is nothing. `past` also reads what has expired, once what has not is less than the limit.
     """
-    starts = (
-        [since] if since is not None else [back(until, span.total_seconds() * n) for n in (1, 30, 900)] + [EARLIEST]
-    )
+    windows = [back(until, span.total_seconds() * n) for n in (1, 30, 900)]
+    starts = [since] if since is not None else [*(start for start in windows if start > began), began]
     text, count = "[]", 0
     for start in starts:
         text, count = excerpt(start)

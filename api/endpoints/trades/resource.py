@@ -75,12 +75,15 @@ class Trades(ReadResource):
 class RecentTrades(ReadResource):
     """The newest trades of all markets, or of one."""
 
-    def _began(self, exchange: str) -> datetime | None:
-        """Return from when on to look for an exchange's trades; None: there are none. Polymarket's are everywhere."""
+    def _recorded(self, exchange: str, until: datetime) -> tuple[datetime, datetime] | None:
+        """Return from when on, and until when, to look for an exchange's trades; None: there are none.
+
+        Polymarket's are everywhere. Another's may be few beside them, and long ago.
+        """
         if exchange == POLYMARKET.name:
-            return EARLIEST
-        since_ms = self.read(coverage.recorded_since, exchange=exchange)
-        return None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
+            return EARLIEST, until
+        since, last = self.read(coverage.recorded, exchange=exchange)
+        return None if since is None else (since, min(until, last + timedelta(minutes=1) if last else until))
 
     def answer(self, given: RecentTradeParameters, **path: str) -> bytes:
         """Return the trades."""
@@ -88,17 +91,17 @@ class RecentTrades(ReadResource):
         if given.market_id is None:
             if given.outcome.casefold() != ALL:
                 raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the given market")
-            began = self._began(given.exchange)
-            if began is None:
+            recorded = self._recorded(given.exchange, until)
+            if recorded is None:
                 return b"[]"
+            began, last = recorded
             return newest(
-                lambda since: self.read(
-                    exchange=given.exchange, since=max(since, began), until=until, limit=given.limit
-                ),
+                lambda since: self.read(exchange=given.exchange, since=since, until=last, limit=given.limit),
                 None,
-                until,
+                last,
                 LATELY,
                 given.limit,
+                began=began,
             )
         market = self.service.markets.recorded(given.market_id)
         outcome = asked_for(market, given.outcome)

@@ -210,6 +210,7 @@ def test_no_has_the_quotes_and_marks_that_follow_from_yes_where_only_yes_is_trad
     add_trades(market, [bought, {"ts": now, "price": "0.6"}, {"ts": now, "price": "0.4"}])
     aggregates.compute_stats(conn, now)
 
+    insert(conn, "live_prices", {"market_key": market["market_key"], "outcome": 0, "last": 700_000, "ts": now})
     (no,) = client.ask("/v1/udf/quotes", symbols="fed.1").json["d"]
     since = {"from": int(now.timestamp()) - 7_200, "to": int(now.timestamp()) + 60}
     marks = client.ask("/v1/udf/marks", symbol="fed.1", resolution="1D", **since).json
@@ -219,8 +220,8 @@ def test_no_has_the_quotes_and_marks_that_follow_from_yes_where_only_yes_is_trad
         "open_price": 0.5,
         "high_price": 0.6,
         "low_price": 0.4,
-        "lp": 0.6,
-        "ch": 0.1,
+        "lp": 0.3,
+        "ch": -0.2,
         "volume": 30_020,
     }
     assert marks["text"] == ["Sold for 15000 USD"]

@@ -197,6 +197,19 @@ def test_lists_of_trades_and_signals_are_of_one_exchange(client, conn, both):
         assert (trade["price"], trade["market_id"], signal["market_id"]) == (price, market_id, market_id)
 
 
+def test_recent_trades_of_an_exchange_that_is_not_recorded_any_more_are_looked_for_where_they_are(client, conn, both):
+    began, ended = NOW - dt.timedelta(days=41), NOW - dt.timedelta(days=40)
+    insert(conn, "settings", {"name": "recorded_since_kalshi", "value": str(int(began.timestamp() * 1000))})
+    conn.execute("update stage_clocks set last_data_at = %s where stage = 'ingestion_kalshi'", [ended])
+    keys = {name: key for key, name in conn.execute("select market_key, exchange from markets")}
+    add_trades(conn, {"market_key": keys["kalshi"]}, [{"ts": ended, "price": "0.7"}, {"ts": NOW, "price": "0.8"}])
+    add_trades(conn, {"market_key": keys["polymarket"]}, [{"ts": NOW, "price": "0.4"}])
+
+    (trade,) = client.ask("/v1/trades/recent", exchange="kalshi").json
+
+    assert trade["price"] == 0.7, "the later one is beyond its last data"
+
+
 def test_coverage_is_of_one_exchange_and_its_pages_go_on(client, conn, both):
     for name, count in (("polymarket", 1), ("kalshi", 3)):
         for nth in range(count):
