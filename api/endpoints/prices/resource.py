@@ -155,7 +155,8 @@ def newest(  # noqa: PLR0917 (what a range is)
 ) -> bytes:
     """Return the newest rows of a range. Without a start, query growing windows, so that every query is bounded.
 
-    They reach back to `began`, before which there is nothing. `past` also reads what has expired, once what has not is less than the limit.
+    They reach back to `began`, before which there is nothing. `past` also reads what has expired, once what has not is
+    less than the limit.
     """
     windows = [back(until, span.total_seconds() * n) for n in (1, 30, 900)]
     starts = [since] if since is not None else [*(start for start in windows if start > began), began]

@@ -9,9 +9,10 @@ from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.clock import MAX_SECONDS
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from orchestration.ingest.progress import Turn
-from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, FIGURES_S, LiveSession
+from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, FIGURES_S, PAUSE_BEGINS_MS, LiveSession
 from orchestration.ingest.sockets.listener import SocketListener
 from tests.orchestration.ingest.builders import NO_CALLBACKS, UNREACHABLE
+from upstream.transport.errors import Unavailable
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -143,6 +144,61 @@ def test_recording_does_not_count_from_a_moment_at_which_books_that_are_late_wer
 
     assert "<lambda>" in asyncio.run(called())
     assert "stats" not in asyncio.run(called())
+
+
+class Paused:
+    """A session that has been silent for half a minute, whose exchange is asked whether trading is paused."""
+
+    def __init__(self, *answers):
+        self.session = make_session()
+        self.listener = SocketListener(NOWHERE, 1, asyncio.Semaphore(), now_ms=int, **NO_CALLBACKS)
+        self.listener.pulse.received_at = monotonic() - 30
+        self.listener.newest_ms = self.session.receiver.normalizer.exchange.local_ms() - 30_000
+        self.session.receiver.subscriptions.listeners = [self.listener]
+        self.session.receiver.resync.ready_since = 0.0
+        self.session._run_in = AsyncMock(side_effect=answers)
+
+    async def look(self):
+        await self.session._look_for_pause()
+        return bool(self.session._paused_ms)
+
+
+@pytest.fixture(autouse=True)
+def asks_at_once(monkeypatch):
+    monkeypatch.setattr("orchestration.ingest.session.ASK_AGAIN_S", 0.0)
+
+
+def test_an_exchange_that_gives_no_answer_is_asked_again_before_a_pause_is_forgotten():
+    async def looked():
+        paused = Paused(True, Unavailable("away"), True, Unavailable("away"), Unavailable("away"))
+        return await paused.look(), await paused.look(), await raised(paused.look()), bool(paused.session._paused_ms)
+
+    async def raised(call):
+        with pytest.raises(Unavailable):
+            await call
+        return True
+
+    assert asyncio.run(looked()) == (True, True, True, True)
+
+
+def test_a_pause_is_over_once_something_comes_whether_or_not_the_exchange_answers():
+    async def looked():
+        paused = Paused(True)
+        began = await paused.look()
+        paused.listener.newest_ms = paused.session._paused_ms + 1
+        return began, await paused.look(), paused.session._run_in.await_count
+
+    assert asyncio.run(looked()) == (True, False, 1)
+
+
+@pytest.mark.parametrize("since_ms", [30_000, 3_600_000], ids=["since it took over", "for longer than it was there"])
+def test_a_run_that_takes_over_during_a_pause_asks_only_if_it_heard_the_time_before(since_ms):
+    async def looked():
+        paused = Paused(True)
+        paused.listener.newest_ms = paused.session.receiver.normalizer.exchange.local_ms() - since_ms
+        return await paused.look()
+
+    assert asyncio.run(looked()) == (since_ms < PAUSE_BEGINS_MS)
 
 
 @pytest.mark.parametrize("taking_over", [True, False])
