@@ -64,11 +64,9 @@ def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
         "select current_setting('max_connections')::int,"
         " (select count(*) from pg_stat_activity where backend_type = 'client backend')",
     )
-    from orchestration.ingest.exchanges.opening import recorded
-
     # With a read replica, the reads' connections are made while it is not read.
     wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
-    wanted += SHARD_CONNECTIONS * (settings.usual_shards * len(recorded(settings)) - 1)
+    wanted += SHARD_CONNECTIONS * (settings.usual_shards * len(settings.exchange_names) - 1)
     found = f"{used} of {allowed} connections in use; all our processes together need up to {wanted}"
     if allowed < wanted:
         return Finding("connections", "warn", found, "raise max_connections, or lower PRESAGE_API_POOL")

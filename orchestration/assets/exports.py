@@ -1,6 +1,7 @@
 """Exports: each day's data as files, one partition per day, downloadable with an API key."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -51,13 +52,15 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         configured = settings.get()
         day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
         kept, store = timedelta(days=configured.exports_retention_days), ExportStore.of(configured)
+        if topic.exchange.name not in configured.exchange_names:
+            return dg.MaterializeResult(metadata={"off": f"{topic.exchange.title} is not in PRESAGE_EXCHANGES"})
+        for other in unread(topic, configured.exchange_names):
+            with database.connection(autocommit=True, name=f"presage export of {other.name}") as conn:
+                days.forget(conn, other, store, (now - kept).date())
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
             # Done here and not in the schedule, which is evaluated where the files are not. Done first, so that an old
             # day that somebody exports by hand stays until the next run.
-            for each in (each for each in TOPICS if each.asset == topic.asset):  # also of an exchange no longer read
-                days.forget(conn, each, store, (now - kept).date())
-            if topic.exchange.name not in configured.exchange_names:
-                return dg.MaterializeResult(metadata={"off": f"{topic.exchange.title} is not in PRESAGE_EXCHANGES"})
+            days.forget(conn, topic, store, (now - kept).date())
             done = days.export(conn, topic, day, store, now, again=config.again, progress=context.log.info)
         return dg.MaterializeResult(
             metadata={
@@ -70,6 +73,13 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         )
 
     return export
+
+
+def unread(topic: Topic, read: Sequence[str]) -> list[Topic]:
+    """Return the same topic of exchanges that are not read any more, which Polymarket's run deletes the old days of."""
+    if topic.exchange.name != POLYMARKET.name:
+        return []
+    return [each for each in TOPICS if each.asset == topic.asset and each.exchange.name not in read]
 
 
 def source(topic: Topic) -> str:
@@ -122,17 +132,13 @@ def missing(conn: psycopg.Connection[Any], now: datetime) -> dict[date, list[dg.
     oldest = (now - timedelta(days=configured.exports_retention_days)).date()  # the run would delete older ones
     due: dict[date, list[dg.AssetKey]] = {}
     for exchange in configured.exchange_names:
-        since_ms = coverage.recorded_since(conn, exchange=exchange)
-        first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
-        topics = [topic for topic in TOPICS if topic.exchange.name == exchange]
-        if exchange != POLYMARKET.name and since_ms is None:  # only its catalogue is read
-            topics = [topic for topic in topics if topic.of_catalogue]
-        unfinished = queries.unfinished(
-            conn,
-            days=[days[0], *(day for day in days[1:] if day >= max(first, oldest))],
-            topics=[topic.name for topic in topics],
-            files=[topic.parts * FORMATS for topic in topics],
-        )
-        for (day,) in unfinished:
-            due.setdefault(day, []).extend(dg.AssetKey(f"export_{topic.name}") for topic in topics)
+        since, ended = coverage.recorded(conn, exchange=exchange)
+        first = days[0] if since is None else since.astimezone(UTC).date()
+        for day in (days[0], *(day for day in days[1:] if day >= max(first, oldest))):
+            topics = [topic for topic in TOPICS if topic.exchange.name == exchange]
+            if exchange != POLYMARKET.name and (since is None or (ended and day > ended.astimezone(UTC).date())):
+                topics = [topic for topic in topics if topic.of_catalogue]  # its feed is off
+            names, files = [topic.name for topic in topics], [topic.parts * FORMATS for topic in topics]
+            if list(queries.unfinished(conn, days=[day], topics=names, files=files)):
+                due.setdefault(day, []).extend(dg.AssetKey(f"export_{name}") for name in names)
     return dict(sorted(due.items(), reverse=True))

@@ -40,7 +40,6 @@ TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
-ASK_AGAIN_S = 1.0
 PAUSE_S, MAX_PAUSE_S = 5.0, 10.0  # between two questions whether trading is paused; each shard asks
 PAUSE_BEGINS_MS = 60_000  # after the newest message: a feed that was deaf before claims nothing
 NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
@@ -87,6 +86,7 @@ class LiveSession:
         self._written_ms = 0
         self._frozen_tokens = 0
         self._paused_since_ms = self._paused_ms = 0
+        self._asked_at = 0.0  # monotonic: whether trading was paused, as it last was
         self._pause_s = min(PAUSE_S * shard.of, MAX_PAUSE_S)
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
@@ -303,25 +303,23 @@ class LiveSession:
         """
         now_ms = self.receiver.normalizer.exchange.local_ms()
         whole = self.receiver.ready and not self.receiver.losses.open()
-        heard_ms = max((listener.newest_ms for listener in self.receiver.subscriptions.listeners), default=0)
-        goes_on = heard_ms > self._paused_ms if self._paused_ms else self.receiver.delivers()
-        if not whole or goes_on:
+        listeners = self.receiver.subscriptions.listeners
+        if not whole or (self.receiver.delivers() and not self._paused_ms):
             self._paused_since_ms = self._paused_ms = 0
             return
-        recent = now_ms - heard_ms < PAUSE_BEGINS_MS or self._paused_ms
-        # Without an answer what the last one said stays: by its age the stage turns late.
-        if recent and await self._is_paused():
-            self._paused_since_ms, self._paused_ms = self._paused_since_ms or now_ms, now_ms
+        recent = now_ms - max((each.newest_ms for each in listeners), default=0) < PAUSE_BEGINS_MS or self._paused_ms
+        heard = any(each.pulse.received_at > self._asked_at for each in listeners)  # since it was last asked
+        asked_at = monotonic()
+        try:
+            paused = recent and await self._run_in("http", self._exchange.is_paused)
+        except UpstreamError:
+            if not heard:
+                raise  # what the last answer said stays: by its age the stage turns late
+            paused = False
+        if paused:
+            self._paused_since_ms, self._paused_ms, self._asked_at = self._paused_since_ms or now_ms, now_ms, asked_at
         else:
             self._paused_since_ms = self._paused_ms = 0
-
-    async def _is_paused(self) -> bool:
-        """Ask, and ask once more where there is no answer: the stage turns late before the next time."""
-        try:
-            return bool(await self._run_in("http", self._exchange.is_paused))
-        except UpstreamError:
-            await asyncio.sleep(ASK_AGAIN_S)
-            return bool(await self._run_in("http", self._exchange.is_paused))
 
     async def _fill_gaps(self) -> None:
         exchange = self.receiver.normalizer.exchange

@@ -27,17 +27,15 @@ if TYPE_CHECKING:
 
     from orchestration.quality.expecting import Check, Suite
 
-SAMPLES = 10
 MAX_TOLD = 200  # rows of a failed check that Great Expectations returns, at most
 MAX_LEVELS_SHOWN = 10  # max levels of a book shown
 MAX_TEXT_CHARS = 300  # max characters of a text
 
 
 class FailedRows(NamedTuple):
-    """How many rows failed a check, some of them to show, and as many as may be needed to tell of which exchanges."""
+    """How many rows failed a check, and some of them, in JSON-compatible types."""
 
     number: int = 0
-    samples: Sequence[dict[str, Any]] = ()
     rows: Sequence[dict[str, Any]] = ()
 
 
@@ -111,8 +109,7 @@ def _found(result: Any, *, of_rows: bool) -> FailedRows:
         count, rows = result.result["observed_value"], result.result["details"]["unexpected_rows"]
     else:
         count, rows = result.result["unexpected_count"], result.result["unexpected_rows"]
-    told = [dict(row) for row in islice(rows, MAX_TOLD)]
-    return FailedRows(int(count), [_shown(row) for row in told[:SAMPLES]], told)
+    return FailedRows(int(count), [_shown(row) for row in islice(rows, MAX_TOLD)])
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OVERLAP = timedelta(minutes=1)  # later rows are found when whoever filled them in has recorded it
 LOOK_BACK = timedelta(minutes=10)  # of the first pass
+SAMPLES = 10  # rows of a failed check that are stored
 MAX_SPAN = timedelta(hours=1)  # max span of a pass after a long pause; older rows are reported as skipped
 
 
@@ -39,8 +40,8 @@ class Result:
     rows_checked: int
     rows_failed: int
     samples: Sequence[dict[str, Any]] = ()
-    by_exchange: Mapping[str, int] = field(default_factory=dict)
-    """How many rows failed, by exchange; of a stage that all share, as if all were Polymarket's."""
+    by_exchange: Mapping[str, tuple[int, list[dict[str, Any]]]] = field(default_factory=dict)
+    """How many rows failed, and some of them, by exchange; of a stage that all share, as if all were Polymarket's."""
 
     @property
     def name(self) -> str:
@@ -52,9 +53,19 @@ class Result:
         """Return the exchanges that have a result of their own."""
         return [each for each in EXCHANGES.values() if each is POLYMARKET or self.suite.stage in exchanges.BY_EXCHANGE]
 
-    def failed_of(self, exchange: Exchange) -> int:
-        """Return how many rows of an exchange failed."""
-        return self.by_exchange.get(exchange.name, 0)
+    def of(self, exchange: Exchange) -> dict[str, Any]:
+        """Return an exchange's result as it is stored; `rows_checked` are those of all exchanges."""
+        failed, rows = self.by_exchange.get(exchange.name, (0, []))
+        return {
+            "suite": exchange.own(self.suite.table),
+            "name": self.check.name,
+            "stage": exchange.own(self.suite.stage),
+            "severity": self.check.severity,
+            "rows_checked": self.rows_checked,
+            "rows_failed": failed,
+            "samples": rows[:SAMPLES],
+            "is_usual": exchange is POLYMARKET,
+        }
 
 
 @dataclass
@@ -119,11 +130,11 @@ def _judged(
         began = time.monotonic()
         wrong = mismatches.get(suite.stored_in or suite.table, [])
         rows = passed.rows.get(suite.table, 0)
-        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong, {POLYMARKET.name: len(wrong)}))
+        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong, {POLYMARKET.name: (len(wrong), wrong)}))
         if not wrong:
             for check, found in judge.judge(suite, rows):
                 by_exchange = exchanges.failed(conn, suite, found) if found.number else {}
-                passed.results.append(Result(suite, check, rows, found.number, found.samples, by_exchange))
+                passed.results.append(Result(suite, check, rows, found.number, found.rows[:SAMPLES], by_exchange))
         passed.seconds[suite.table] = passed.seconds.get(suite.table, 0) + time.monotonic() - began
     return passed, reached
 
@@ -149,20 +160,7 @@ def _next(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now:
 
 
 def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
-    results = [
-        {
-            "suite": exchange.own(result.suite.table),
-            "name": result.check.name,
-            "stage": exchange.own(result.suite.stage),
-            "severity": result.check.severity,
-            "rows_checked": result.rows_checked,
-            "rows_failed": result.failed_of(exchange),
-            "samples": result.samples if result.failed_of(exchange) else [],
-            "is_usual": exchange is POLYMARKET,
-        }
-        for result in passed.results
-        for exchange in result.exchanges
-    ]
+    results = [result.of(exchange) for result in passed.results for exchange in result.exchanges]
     hold_s = 60 * tunables.value(conn, "quality_hold_min")
     queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
 

@@ -184,8 +184,11 @@ on conflict (name) do nothing;
 select as_ms(recorded_since(:exchange::text));
 
 -- name: recorded(exchange)^
--- Since when an exchange's live feed has recorded, and when it last brought in data; null if it never did.
-select recorded_since(:exchange::text), (select last_data_at from stage_clocks where stage = own('ingestion', :exchange));
+-- Since when an exchange's live feed has recorded, null if it never did; and when it ended, null while it goes on.
+select recorded_since(:exchange::text), (
+    select last_data_at from stage_clocks
+    where stage = own('ingestion', :exchange) and (detail ? 'off' or last_data_at < now() - interval '1 day')
+);
 
 -- name: gaps_left(exchange, settled_s, most)
 -- Gaps in an exchange's trades that have ended and that nobody has filled in: id, market (null: all of a shard), shard, shards, from and to in ms,

@@ -326,11 +326,11 @@ on conflict (suite, name) do update set
 
 -- name: exchanges_of(market_keys, market_ids, event_ids)
 -- The exchanges of markets, and of events by theirs: what they are named by, as text, and the exchange.
-select market_key::text, exchange from markets where market_key = any(:market_keys::bigint[])
+select 'market_key', market_key::text, exchange from markets where market_key = any(:market_keys::bigint[])
 union all
-select market_id, exchange from markets where market_id = any(:market_ids::text[])
+select 'market_id', market_id, exchange from markets where market_id = any(:market_ids::text[])
 union all
-select event_id, min(exchange) from markets where event_id = any(:event_ids::text[]) group by event_id;
+select 'event_id', event_id, min(exchange) from markets where event_id = any(:event_ids::text[]) group by event_id;
 
 -- name: forget_checks(names)!
 -- Deletes checks that no longer exist, so that none counts against its stage for ever.

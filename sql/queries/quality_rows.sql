@@ -15,10 +15,11 @@ where t.ts >= (select min(ts) from fresh_trades) - interval '10 minutes'
 -- New trades at prices that no quote came near, from the one in force two seconds before to two seconds after. The exchange sends
 -- trades and books separately, and a large order eats through levels, so some always lie outside. A trade changes the book. Where no
 -- change was received just then, the book was not being followed, and its quotes prove nothing (recordings of books taken now and
--- then).
+-- then). Each exchange has a share of its own.
 with judged as materialized (
-    select f.*, around.low, around.high
+    select f.*, m.exchange, around.low, around.high
     from fresh_trades f
+    join markets m using (market_key)
     cross join lateral (
         select q.ts from quotes q
         where q.market_key = f.market_key and q.outcome = f.outcome
@@ -42,7 +43,12 @@ with judged as materialized (
 outside as materialized (
     select * from judged where price < low - 20000 or price > high + 20000
 )
-select * from outside where (select count(*) from outside) > greatest(3, (select count(*) from judged) / 10);
+select *
+from outside
+where exchange in (
+    select exchange from judged group by exchange
+    having count(*) filter (where price < low - 20000 or price > high + 20000) > greatest(3, count(*) / 10)
+);
 
 -- name: book_events_twice()
 -- New changes of a book that are equal in all but their ID.
@@ -56,7 +62,7 @@ having count(*) > 1;
 -- New prices of Yes whose No's is another's complement. Of one moment only: a price that moved on while its complement's message was
 -- lost says nothing about either.
 with pairs as materialized (
-    select yes.market_key, yes.ts, yes.bid, yes.ask, yes.mid, no.ts as no_ts, no.bid as no_bid, no.ask as no_ask, no.mid as no_mid
+    select yes.market_key, m.exchange, yes.ts, yes.bid, yes.ask, yes.mid, no.ts as no_ts, no.bid as no_bid, no.ask as no_ask, no.mid as no_mid
     from fresh_live_prices yes
     join fresh_live_prices no on no.market_key = yes.market_key and no.outcome = 1
     join markets m on m.market_key = yes.market_key
@@ -66,7 +72,12 @@ with pairs as materialized (
 apart as materialized (
     select * from pairs where abs(mid + no_mid - 1000000) > 20000
 )
-select * from apart where (select count(*) from apart) > greatest(3, (select count(*) from pairs) / 20);
+select *
+from apart
+where exchange in (
+    select exchange from pairs group by exchange
+    having count(*) filter (where abs(mid + no_mid - 1000000) > 20000) > greatest(3, count(*) / 20)
+);
 
 -- name: stream_gaps()
 -- Numbers that are missing among the newest of the stream, up to a million; or that two blocks have.

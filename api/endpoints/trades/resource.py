@@ -82,8 +82,8 @@ class RecentTrades(ReadResource):
         """
         if exchange == POLYMARKET.name:
             return EARLIEST, until
-        since, last = self.read(coverage.recorded, exchange=exchange)
-        return None if since is None else (since, min(until, last + timedelta(minutes=1) if last else until))
+        since, ended = self.read(coverage.recorded, exchange=exchange)
+        return None if since is None else (since, min(until, ended + timedelta(minutes=1) if ended else until))
 
     def answer(self, given: RecentTradeParameters, **path: str) -> bytes:
         """Return the trades."""

@@ -142,6 +142,8 @@ def test_a_run_deletes_what_is_old_and_leaves_what_it_was_asked_for(database_url
     assert run.success
     assert not old.exists()
     assert conn.execute("select distinct day from exports").fetchall() == [(dt.date(2024, 1, 1),)]
+    written = {name for (name,) in conn.execute("select distinct topic from exports")}
+    assert written == {topic.name for topic in POLYMARKETS}, "nothing that was asked for is deleted"
 
 
 def test_today_can_be_exported_by_hand():

@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from time import monotonic
 from unittest.mock import AsyncMock
 
@@ -163,32 +164,28 @@ class Paused:
         return bool(self.session._paused_ms)
 
 
-@pytest.fixture(autouse=True)
-def asks_at_once(monkeypatch):
-    monkeypatch.setattr("orchestration.ingest.session.ASK_AGAIN_S", 0.0)
-
-
-def test_an_exchange_that_gives_no_answer_is_asked_again_before_a_pause_is_forgotten():
+@pytest.mark.parametrize("heard", [False, True])
+def test_without_an_answer_a_pause_lasts_until_something_comes(heard):
     async def looked():
-        paused = Paused(True, Unavailable("away"), True, Unavailable("away"), Unavailable("away"))
-        return await paused.look(), await paused.look(), await raised(paused.look()), bool(paused.session._paused_ms)
-
-    async def raised(call):
-        with pytest.raises(Unavailable):
-            await call
-        return True
-
-    assert asyncio.run(looked()) == (True, True, True, True)
-
-
-def test_a_pause_is_over_once_something_comes_whether_or_not_the_exchange_answers():
-    async def looked():
-        paused = Paused(True)
+        paused = Paused(True, Unavailable("away"))
         began = await paused.look()
-        paused.listener.newest_ms = paused.session._paused_ms + 1
-        return began, await paused.look(), paused.session._run_in.await_count
+        if heard:
+            paused.listener.pulse.received_at = monotonic()
+        with suppress(Unavailable):
+            await paused.look()
+        return began, bool(paused.session._paused_ms)
 
-    assert asyncio.run(looked()) == (True, False, 1)
+    assert asyncio.run(looked()) == (True, not heard)
+
+
+def test_a_message_does_not_end_a_pause_that_the_exchange_confirms():
+    async def looked():
+        paused = Paused(True, True, False)
+        began = await paused.look()
+        paused.listener.pulse.received_at = monotonic()
+        return began, await paused.look(), await paused.look()
+
+    assert asyncio.run(looked()) == (True, True, False)
 
 
 @pytest.mark.parametrize("since_ms", [30_000, 3_600_000], ids=["since it took over", "for longer than it was there"])
