@@ -31,7 +31,7 @@ def spoiled(new_database):
         database.connect(url, autocommit=True, name="presage test") as conn,
     ):
         patch.setitem(judging.SUMMARY, "partial_unexpected_count", 1000)
-        patch.setattr(judging, "SAMPLES", 1000)
+        patch.setattr(passes, "SAMPLES", 1000)
         conn.execute("alter table markets drop constraint markets_status_check")
         world.add_shared_rows(conn)
         subjects = {name: world.healthy_market(conn) for name in OF_MARKETS}
