@@ -163,5 +163,5 @@ select json_build_object(
     'last_ingested_at', (select as_unix(last_data_at) from stage_clocks where stage = :stage),
     'computed_at', as_unix(max(computed_at))
 )::text
-from market_stats_24h s
-where not exists (select from markets m where m.market_key = s.market_key and m.exchange <> :exchange);
+from market_stats_24h
+where exchange = :exchange;

@@ -72,6 +72,7 @@ market_stats_24h = Table(
     Column("window_start", Time, nullable=False),
     Column("window_end", Time, nullable=False),
     Column("computed_at", Time, nullable=False),
+    Column("exchange", Text, nullable=False, server_default=text("'polymarket'")),
     Index("market_stats_24h_value_idx", text("value_usd desc")),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import httpx
@@ -137,6 +138,15 @@ def test_silence_lasts_until_the_client_goes(client, faulty_rpc):
         client.post(faulty_rpc.url, json={"id": 1, "method": "eth_chainId", "params": []}, timeout=0.2)
 
     assert time.monotonic() - started < 20
+
+
+def test_a_request_that_ends_early_is_not_answered_and_no_fault_of_the_test(faulty_rpc):
+    with socket.create_connection(("127.0.0.1", int(faulty_rpc.url.rpartition(":")[2])), timeout=30) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+
+        assert client.recv(1) == b""
+    assert faulty_rpc.errors == []
 
 
 def test_an_oversized_answer_is_longer_than_anyone_reads(client, faulty_rpc):

@@ -405,6 +405,8 @@ drop index market_activity_price_move_idx;
 
 alter table market_activity drop column exchange;
 
+alter table market_stats_24h drop column exchange;
+
 create index market_activity_value_1h_idx on market_activity (value_1h desc, market_key desc);
 
 create index market_activity_trades_1h_idx on market_activity (trades_1h desc, market_key desc);

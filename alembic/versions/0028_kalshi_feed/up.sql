@@ -259,8 +259,15 @@ select
     ) as record
 from markets;
 
--- Rankings, by exchange.
+-- Figures and rankings, by exchange.
+alter table market_stats_24h add column exchange text not null default 'polymarket';
+
 alter table market_activity add column exchange text not null default 'polymarket';
+
+-- A release before that was gone back to has computed figures of the other exchange's trades. They come back with the next pass.
+delete from market_stats_24h where market_key in (select market_key from markets where exchange <> 'polymarket');
+
+delete from market_activity where market_key in (select market_key from markets where exchange <> 'polymarket');
 
 drop index market_activity_value_1h_idx;
 

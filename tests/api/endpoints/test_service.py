@@ -82,6 +82,21 @@ def test_everything_is_counted_and_says_when_the_day_was_last_added_up(client, c
     }
 
 
+def test_each_exchange_has_its_totals(client, conn, add_market):
+    for exchange, count in (("polymarket", 1), ("kalshi", 2)):
+        market = {"market_key": add_market(exchange=exchange)["market_key"], "outcome": 0}
+        window = dict.fromkeys(("window_start", "window_end", "computed_at"), dt.datetime.now(dt.UTC))
+        figures = {"value_usd": count * 1_000_000, "volume": count, "trades": count}
+        insert(conn, "market_stats_24h", {**market, **figures, **window, "exchange": exchange})
+    insert(conn, "chain_heads", {"feed": "settlement", "head": 9, "finalized": 8, "indexed": 9, "trades": 1234})
+
+    shown = ("total_markets", "volume_24h_usd", "trades_24h", "onchain_trades_total")
+    found = {exchange: client.ask(f"/v1/stats?exchange={exchange}").json for exchange in ("polymarket", "kalshi")}
+
+    assert [found["polymarket"][name] for name in shown] == [1, 1, 1, 1234]
+    assert [found["kalshi"][name] for name in shown] == [1, 2, 2, None]
+
+
 def test_the_counts_are_kept_for_half_a_minute(client, add_market):
     before = client.ask("/v1/stats")
     add_market()

@@ -89,6 +89,19 @@ def test_an_outcome_without_a_trade_in_the_window_is_taken_out(conn, add_market,
     assert conn.execute(HELD).fetchall() == []
 
 
+def test_figures_are_counted_by_exchange(conn, add_market, add_trades):
+    now = datetime.now(UTC)
+    for exchange, count in (("polymarket", 2), ("kalshi", 1)):
+        add_trades(
+            add_market(exchange=exchange), [{"ts": now - timedelta(hours=3), "price": "0.5", "size": 10}] * count
+        )
+
+    for moment in (now, now + timedelta(minutes=7)):
+        assert aggregates.compute_stats(conn, moment) == StatsPass(outcomes=2, written=2, gone=0)
+        by_exchange = "select exchange, value_usd, trades from market_stats_24h order by trades"
+        assert conn.execute(by_exchange).fetchall() == [("kalshi", 5_000_000, 1), ("polymarket", 10_000_000, 2)]
+
+
 def ranking(conn, generation):
     rows = conn.execute(
         "select slug from market_rankings join markets using (market_key) where generation = %s order by rank",
