@@ -25,7 +25,7 @@ MAX_OPEN = 16  # files of a bucket that a worker sends at once
 OPEN_S = 2.0  # for which one more waits
 
 
-class ExportedFile(Protocol):
+class OpenFile(Protocol):
     """An open file. Reading raises OSError."""
 
     size: int
@@ -45,7 +45,7 @@ class ExportedFile(Protocol):
 class ExportFiles(Protocol):
     """Where the files are."""
 
-    def open(self, name: str) -> ExportedFile:
+    def open(self, name: str) -> OpenFile:
         """Open a file by its name, relative to the root; FileNotFoundError: there is none."""
 
 
@@ -60,7 +60,7 @@ class ExportFolder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def open(self, name: str) -> ExportedFile:
+    def open(self, name: str) -> OpenFile:
         """Open a file."""
         return FolderFile(self._root / name)
 
@@ -87,7 +87,7 @@ class ExportBucket:
         self._store, self._root = object_store(settings), in_bucket(settings.exports_s3)
         self._threads, self._places = ThreadPool(MAX_OPEN), BoundedSemaphore(MAX_OPEN)
 
-    def open(self, name: str) -> ExportedFile:
+    def open(self, name: str) -> OpenFile:
         """Open a file; OSError: the store fails, or too many files are open."""
         if not self._places.acquire(timeout=OPEN_S):
             raise OSError(f"{MAX_OPEN} files are being sent")

@@ -37,7 +37,7 @@ class RefreshError(Exception):
 
 
 @dataclass(frozen=True)
-class Window:
+class StatsWindow:
     """The 24 hours up to the end of the running minute, and the whole hours within."""
 
     start: datetime
@@ -46,7 +46,7 @@ class Window:
     end: datetime
 
     @classmethod
-    def at(cls, now: datetime) -> Window:
+    def at(cls, now: datetime) -> StatsWindow:
         """Return the window of an instant."""
         end = floor(now, MINUTE) + MINUTE
         start = end - DAY
@@ -164,7 +164,7 @@ def _refresh(
 
 def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> StatsPass:
     """Write each outcome's last 24 hours."""
-    window = Window.at(now)
+    window = StatsWindow.at(now)
     return StatsPass(
         *queries.upsert_stats(
             conn,

@@ -20,7 +20,7 @@ from sql.queries import exports as queries
 if TYPE_CHECKING:
     import falcon
 
-    from api.data.exported import ExportedFile
+    from api.data.exported import OpenFile
     from api.endpoints.exports.requests import ExportParameters
     from api.server.middleware import ApiResponse
 
@@ -124,7 +124,7 @@ class Download(Resource):
         """Answer with the headers only."""
         self.on_get(req, resp, topic, day, file)
 
-    def _found(self, topic: str, day: date, file: str) -> tuple[ExportedFile, int, str, datetime]:
+    def _found(self, topic: str, day: date, file: str) -> tuple[OpenFile, int, str, datetime]:
         missing = ""
         for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the query and its opening
             known = self.read(topic=topic, day=day, name=file)
@@ -140,7 +140,7 @@ class Download(Resource):
             log.warning("exported file %s is not there", missing)
         raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
 
-    def _body(self, req: falcon.Request, resp: ApiResponse, file: ExportedFile, size: int, tag: str) -> None:
+    def _body(self, req: falcon.Request, resp: ApiResponse, file: OpenFile, size: int, tag: str) -> None:
         first, last = 0, size - 1
         # Without If-Range, a client could join ranges of different versions of the file.
         if req.env.get("HTTP_IF_RANGE", tag) == tag and (asked := RANGE.match(req.env.get("HTTP_RANGE", ""))):
@@ -191,7 +191,7 @@ class FileSlice:
     The first chunk is read at once, while its failure can still be answered; OSError.
     """
 
-    def __init__(self, file: ExportedFile, first: int, left: int) -> None:
+    def __init__(self, file: OpenFile, first: int, left: int) -> None:
         self._file, self._left = file, left
         file.seek(first)
         self._next = self._read()

@@ -319,6 +319,7 @@ def test_a_program_that_cannot_be_started_does_not_end_the_host(looks, monkeypat
     host.act()
 
     until(lambda: (host.act(), host.pids().get("live"))[1])
+    assert faults == []
 
 
 def test_two_hosts_of_one_name_are_told_so(looks):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestration.candles import aggregates
-from orchestration.candles.aggregates import StatsPass, Window
+from orchestration.candles.aggregates import StatsPass, StatsWindow
 
 PLAIN = """
     select market_key, outcome, first(price, seq), max(price), min(price), last(price, seq), sum(size),
@@ -27,7 +27,12 @@ def now():
 def scattered(now, count=400, seed=3):
     chance = random.Random(seed)
     moments = [now - timedelta(seconds=chance.uniform(0, 26 * 3600)) for _ in range(count)]
-    edges = [Window.at(now).start, Window.at(now).first_hour, Window.at(now).last_hour, Window.at(now).end]
+    edges = [
+        StatsWindow.at(now).start,
+        StatsWindow.at(now).first_hour,
+        StatsWindow.at(now).last_hour,
+        StatsWindow.at(now).end,
+    ]
     moments += [edge + timedelta(microseconds=shift) for edge in edges for shift in (-1, 0, 1)]
     return [
         {"ts": ts, "price": f"{chance.uniform(0.01, 0.99):.3f}", "size": chance.randint(1, 50)}
@@ -47,7 +52,7 @@ def test_the_window_ends_with_the_running_minute(moment, start, first_hour, last
     def at(day, clock):
         return datetime.fromisoformat(f"2026-05-0{day}T{clock}+00:00")
 
-    assert Window.at(at(2, moment)) == Window(at(1, start), at(1, first_hour), at(2, last_hour), at(2, end))
+    assert StatsWindow.at(at(2, moment)) == StatsWindow(at(1, start), at(1, first_hour), at(2, last_hour), at(2, end))
 
 
 def test_the_last_24_hours_equal_a_plain_group_by(conn, add_market, add_trades, now):
@@ -55,7 +60,7 @@ def test_the_last_24_hours_equal_a_plain_group_by(conn, add_market, add_trades, 
         market = add_market()
         add_trades(market, scattered(now, seed=number))
         add_trades(market, scattered(now, seed=number + 10), outcome=1)
-    window = Window.at(now)
+    window = StatsWindow.at(now)
 
     stats = aggregates.compute_stats(conn, now)
 

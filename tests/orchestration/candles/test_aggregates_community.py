@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from orchestration.candles import aggregates
-from orchestration.candles.aggregates import LateHours, RefreshError, Window
+from orchestration.candles.aggregates import LateHours, RefreshError, StatsWindow
 from tests.sql import candles
 from tests.sql.candles import START, Trade
 
@@ -155,7 +155,7 @@ def test_the_last_24_hours_equal_a_plain_group_by(spoken, community):
     now = START + timedelta(hours=20, minutes=3)
     community.execute(candles.insert(candles.random_trades(seed=7, count=500, hours=20)))
     aggregates.refresh_candles(spoken, now - timedelta(hours=3))
-    window = Window.at(now)
+    window = StatsWindow.at(now)
 
     aggregates.compute_stats(spoken, now)
 

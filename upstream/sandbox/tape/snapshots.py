@@ -27,16 +27,18 @@ SHARES = files.MAX_SIZE / ONE
 
 
 @dataclass
-class Window:
+class QuarterHourMarket:
     """A 15-minute market: its tokens by side, and its result."""
 
     tokens: dict[str, str]
     won: Won | None
 
 
-def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, TapeListing]) -> dict[str, Window]:
+def quarter_hour_markets(
+    file: File, rows: Iterable[tuple[int, Row]], known: dict[str, TapeListing]
+) -> dict[str, QuarterHourMarket]:
     """Read 15-minute markets; those missing in `known` are added to it, with assigned tokens."""
-    found: dict[str, Window] = {}
+    found: dict[str, QuarterHourMarket] = {}
     for number, row in rows:
         try:
             condition_id = files.condition(row["market_id"])
@@ -72,19 +74,19 @@ def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, TapeLi
             tokens.reverse()
         payout = row["payout_up"]
         file.used += 1
-        found[condition_id] = Window(
+        found[condition_id] = QuarterHourMarket(
             {"UP": tokens[0], "DOWN": tokens[1]},
             Won(ends, tokens[0 if payout == 1 else 1]) if payout in (0, 1) else None,
         )
     return found
 
 
-def quarter_hours(file: File, table: pa.Table, of: dict[str, Window]) -> Recording:
+def quarter_hours(file: File, table: pa.Table, of: dict[str, QuarterHourMarket]) -> Recording:
     """Read the books of BTC 15-minute markets, one per second and side, and each market's result."""
     tape_events: list[TapeEvent] = []
     columns = {name: _numbers(table, name) for name in LEVELS}
     sound = _sound(columns)
-    seen: dict[str, Window] = {}
+    seen: dict[str, QuarterHourMarket] = {}
     for at, row in enumerate(table.select(["market_id", "ts", "side"]).to_pylist()):
         window = of.get(row["market_id"])
         token = None if window is None else window.tokens.get(row["side"])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.tape.files import File, Row
     from upstream.sandbox.tape.kinds import Content, Kind
-    from upstream.sandbox.tape.snapshots import StillBook, Window
+    from upstream.sandbox.tape.snapshots import QuarterHourMarket, StillBook
 
 Result = TypeVar("Result")
 
@@ -273,9 +273,11 @@ class _Reader:
     def _recordings(self) -> Iterator[Recording]:
         yield from self._each(kinds.SOCKET, lambda one: captures.flattened(one.file, one.rows()))
         yield from self._each(kinds.OLD_SHAPE, lambda one: captures.old_shape(one.file, one.rows()))
-        windows: dict[str, Window] = {}
+        windows: dict[str, QuarterHourMarket] = {}
         known = dict(self._of_condition)
-        for of in self._each(kinds.QUARTER_MARKETS, lambda one: snapshots.windows(one.file, one.rows(), known)):
+        for of in self._each(
+            kinds.QUARTER_MARKETS, lambda one: snapshots.quarter_hour_markets(one.file, one.rows(), known)
+        ):
             windows = of | windows
         self._list(listing for condition_id, listing in known.items() if condition_id not in self._of_condition)
         yield from self._each(kinds.QUARTER_BOOKS, lambda one: snapshots.quarter_hours(one.file, one.table(), windows))
