@@ -8,24 +8,31 @@ A setting `name` is read from the environment as `PRESAGE_NAME` (three well-know
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import socket
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config import hosts
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.setting_types import (
+    Bucket,
+    DatabaseUrl,
+    EncryptionKeys,
+    Exchanges,
+    FolderOrBucket,
+    Line,
+    Roles,
+    Url,
+    Urls,
+    Word,
+    listed,
+)
 
 DAGSTER_USER = "presage"
-PERCENT_ENCODE = "in a password, / ? # @ : and % have to be percent-encoded"
-BUCKET = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*"
 MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
 
 
@@ -41,19 +48,19 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,  # a secret that is too short is still not for the log
     )
 
-    database_url: SecretStr | None = Field(
+    database_url: DatabaseUrl | None = Field(
         None,
         validation_alias="DATABASE_URL",
         description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded one is installed and started.",
     )
-    pipeline_database_url: SecretStr | None = Field(
+    pipeline_database_url: DatabaseUrl | None = Field(
         None,
         description="The same database by the pipeline's own login, with a user and a password of your choice: "
         "`presage migrate` and `presage up` create it; empty: as DATABASE_URL. The embedded database has its own.",
     )
-    api_database_url: SecretStr | None = Field(None, description="The same for the API.")
-    site_database_url: SecretStr | None = Field(None, description="The same for the site.")
-    database_read_url: SecretStr | None = Field(
+    api_database_url: DatabaseUrl | None = Field(None, description="The same for the API.")
+    site_database_url: DatabaseUrl | None = Field(None, description="The same for the site.")
+    database_read_url: DatabaseUrl | None = Field(
         None,
         validation_alias="DATABASE_READ_URL",
         description="A read replica for the API's reads; empty: DATABASE_URL.",
@@ -63,12 +70,12 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds that the replica of DATABASE_READ_URL may be behind; beyond them DATABASE_URL is read.",
     )
-    redis_url: SecretStr | None = Field(
+    redis_url: Url | None = Field(
         None,
         validation_alias="REDIS_URL",
         description="A cache that the pipeline status reports on; nothing depends on it.",
     )
-    roles: str = Field(
+    roles: Roles = Field(
         "",
         description="Roles of this host, separated by commas: database (the embedded one), dagster, feed, api, site; "
         "empty: all but feed, as on a single machine Dagster runs the feeds. `presage up --role` overrides it.",
@@ -87,7 +94,7 @@ class Settings(BaseSettings):
         "json", description="Log format of every process: json, one object per line, or text, for reading."
     )
 
-    exchanges: str = Field(
+    exchanges: Exchanges = Field(
         "polymarket",
         description="Exchanges whose markets are read, separated by commas: polymarket, kalshi. Kalshi's live feed "
         "needs its key, too; Polymarket cannot be left out.",
@@ -163,7 +170,7 @@ class Settings(BaseSettings):
         "signals. 0: none.",
     )
 
-    chain_rpc_urls: SecretStr | None = Field(  # commercial endpoints have their key in the address
+    chain_rpc_urls: Urls | None = Field(  # commercial endpoints have their key in the address
         None,
         description="JSON-RPC endpoints of the settlement chain (Polygon), separated by commas, the preferred one "
         "first; empty: settlements are not indexed.",
@@ -202,12 +209,12 @@ class Settings(BaseSettings):
         description="Size of the database server's disk in GiB, for the forecasts of alerts and presage doctor;"
         " empty: measured where the server's files are on this machine.",
     )
-    backup_repository: str = Field(
+    backup_repository: FolderOrBucket = Field(
         "",
         description="Where base backups and the write-ahead log of the embedded database are kept, for recovery to any "
         "moment: an absolute folder, best on another machine's disk, or s3://bucket/path; empty: none are made.",
     )
-    backup_passphrase: SecretStr | None = Field(
+    backup_passphrase: Line | None = Field(
         None,
         min_length=16,
         description="Encrypts that repository: 16 characters or more. Without it nothing can be restored: keep a copy "
@@ -223,16 +230,16 @@ class Settings(BaseSettings):
         description="Full base backups that are kept, with those that rest on them and the write-ahead log since the "
         "oldest of them.",
     )
-    backup_s3_endpoint: str = Field(
+    backup_s3_endpoint: Word = Field(
         "s3.amazonaws.com", description="Host of the object store of PRESAGE_BACKUP_REPOSITORY, by TLS: host[:port]."
     )
-    backup_s3_region: str = Field("us-east-1", description="Its region.")
-    backup_s3_key: SecretStr | None = Field(None, description="The access key for it.")
-    backup_s3_secret: SecretStr | None = Field(None, description="The secret of that access key.")
+    backup_s3_region: Word = Field("us-east-1", description="Its region.")
+    backup_s3_key: Line | None = Field(None, description="The access key for it.")
+    backup_s3_secret: Line | None = Field(None, description="The secret of that access key.")
     backup_s3_ca_file: Path | None = Field(
         None, description="Certificates that sign the object store's, as PEM; empty: this machine's."
     )
-    lake: str = Field(
+    lake: FolderOrBucket = Field(
         "",
         description="Where days that are over are also kept, as Iceberg tables: an absolute folder or "
         "s3://bucket/path; empty: nowhere.",
@@ -272,7 +279,7 @@ class Settings(BaseSettings):
         "once, registrations included; an "
         "IPv6 /64 counts as one address.",
     )
-    smtp_url: SecretStr | None = Field(
+    smtp_url: Url | None = Field(
         None,
         description="SMTP server for links that verify addresses and recover keys: smtps://user:password@host, "
         "smtp+starttls://user:password@host:587, or smtp://host in a trusted network; empty: no mail is sent. "
@@ -339,7 +346,7 @@ class Settings(BaseSettings):
     )
     mcp_sessions: int = Field(1000, ge=1, description="Sessions over server-sent events open at once.")
 
-    alert_webhook_url: SecretStr | None = Field(
+    alert_webhook_url: Url | None = Field(
         None,
         description="Webhook that receives failed runs and failing checks as JSON (`text` is for chats); empty: none.",
     )
@@ -367,7 +374,7 @@ class Settings(BaseSettings):
         description="Networks outside the public internet that webhooks may still be delivered to, separated by "
         "commas: 10.1.2.0/24; empty: none.",
     )
-    webhook_encryption_keys: SecretStr | None = Field(
+    webhook_encryption_keys: EncryptionKeys | None = Field(
         None,
         description="Keys that encrypt webhook secrets, newest first, separated by commas: 32 bytes each in URL-safe "
         "base64; empty: the file webhook_encryption_keys below data_dir, which `presage up` creates.",
@@ -377,7 +384,7 @@ class Settings(BaseSettings):
     exports_dir: Path | None = Field(
         None, description="Where exported days are written to and served from; empty: `exports` below data_dir."
     )
-    exports_s3: str = Field(
+    exports_s3: Bucket = Field(
         "",
         description="s3://bucket/path that exported days are written to and served from, instead of a folder, so that "
         "hosts share none: in the object store of PRESAGE_LAKE_S3_ENDPOINT, with its region and key.",
@@ -396,90 +403,6 @@ class Settings(BaseSettings):
         description="Host names under which Dagster's UI is served, separated by commas, beside localhost: "
         "dagster.example.com.",
     )
-
-    @field_validator(
-        "database_url", "database_read_url", "pipeline_database_url", "api_database_url", "site_database_url"
-    )
-    @classmethod
-    def _is_a_database(cls, given: SecretStr | None) -> SecretStr | None:
-        if given is not None:
-            check_database_url(given.get_secret_value())
-        return given
-
-    @field_validator("redis_url", "chain_rpc_urls", "smtp_url", "alert_webhook_url")
-    @classmethod
-    def _are_urls(cls, given: SecretStr | None, field: ValidationInfo) -> SecretStr | None:
-        # Whoever opened a wrong one would raise an error that repeats it, with its secrets.
-        text = given.get_secret_value() if given is not None else ""
-        for each in text.split(",") if field.field_name == "chain_rpc_urls" else [text]:
-            try:
-                parts = urlsplit(each.strip())
-                valid = not each.strip() or (parts.scheme and (parts.port or parts.hostname) and each.isprintable())
-            except ValueError:
-                valid = False
-            if not valid:
-                raise ValueError(f"not a URL, scheme://host:port/…; {PERCENT_ENCODE}") from None
-        return given
-
-    @field_validator("webhook_encryption_keys")
-    @classmethod
-    def _are_keys(cls, given: SecretStr | None) -> SecretStr | None:
-        if given is not None:
-            for nth, key in enumerate(given.get_secret_value().replace(",", " ").split(), start=1):
-                try:
-                    valid = len(base64.b64decode(key, altchars=b"-_", validate=True)) == 32
-                except ValueError:
-                    valid = False
-                if not valid:  # the message must not contain it
-                    raise ValueError(
-                        f"key {nth} is not 32 bytes in URL-safe base64, as of `openssl rand -base64 32 | tr +/ -_`"
-                    )
-        return given
-
-    @field_validator("roles")
-    @classmethod
-    def _are_roles(cls, given: str) -> str:
-        hosts.roles(given)
-        return given
-
-    @field_validator("exchanges")
-    @classmethod
-    def _are_exchanges(cls, given: str) -> str:
-        names = _listed(given)
-        if unknown := [name for name in names if name not in EXCHANGES]:
-            raise ValueError(f"unknown: {', '.join(unknown)[:80]}; allowed: {', '.join(EXCHANGES)}")
-        if POLYMARKET.name not in names:
-            raise ValueError(f"{POLYMARKET.name} cannot be left out")
-        return given
-
-    @field_validator("backup_repository", "lake")
-    @classmethod
-    def _is_a_repository(cls, given: str) -> str:
-        if given and not re.fullmatch(rf"/[^\x00-\x1f]+|{BUCKET}/?", given):
-            raise ValueError("neither an absolute folder nor s3://bucket/path")
-        return given.rstrip("/") or given
-
-    @field_validator("exports_s3")
-    @classmethod
-    def _is_in_a_bucket(cls, given: str) -> str:
-        if given and not re.fullmatch(rf"{BUCKET}/?", given):
-            raise ValueError("not s3://bucket/path")
-        return given.rstrip("/")
-
-    @field_validator("backup_s3_endpoint", "backup_s3_region")
-    @classmethod
-    def _is_a_word(cls, given: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9.:_-]*", given):
-            raise ValueError("only letters, digits and . : _ - are allowed")
-        return given
-
-    @field_validator("backup_passphrase", "backup_s3_key", "backup_s3_secret")
-    @classmethod
-    def _is_one_line(cls, given: SecretStr | None) -> SecretStr | None:
-        # It becomes a line of a configuration file; the message must not contain it.
-        if given is not None and not re.fullmatch(r"[!-~]([ -~]*[!-~])?", given.get_secret_value()):
-            raise ValueError("only printable ASCII characters, without a space at the beginning or the end")
-        return given
 
     @model_validator(mode="after")
     def _has_places_of_their_own(self) -> Self:
@@ -509,12 +432,12 @@ class Settings(BaseSettings):
     @property
     def exchange_names(self) -> list[str]:
         """Return the exchanges whose markets are read."""
-        return _listed(self.exchanges)
+        return listed(self.exchanges)
 
     @property
     def dagster_host_names(self) -> list[str]:
         """Return the host names under which Dagster's UI is served, beside localhost."""
-        return _listed(self.dagster_hosts)
+        return listed(self.dagster_hosts)
 
     @property
     def data_folder(self) -> Path:
@@ -525,27 +448,6 @@ class Settings(BaseSettings):
     def exports_folder(self) -> Path:
         """Return the folder that exports are written to."""
         return self.exports_dir or self.data_folder / "exports"
-
-
-def _listed(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
-
-
-def check_database_url(url: str) -> None:
-    """Raise ValueError for a URL that libpq refuses or reads otherwise than it is meant: libpq's errors repeat it."""
-    from psycopg import ProgrammingError  # noqa: PLC0415 (slow to import, and not needed without a URL)
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-
-    try:
-        parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    except ProgrammingError:
-        parts = None
-    if (
-        parts is None
-        or not re.fullmatch(r"[0-9,]*", parts.get("port", ""))
-        or "@" in parts.get("host", "")[1:] + parts.get("dbname", "")
-    ):
-        raise ValueError(f"not a database URL, postgresql://user:password@host:port/database; {PERCENT_ENCODE}")
 
 
 @cache

@@ -15,6 +15,7 @@ from cli.stack.ports import Ports, TakenError, choose
 from config import settings
 from config.exchanges import EXCHANGES, KALSHI, POLYMARKET
 from config.hosts import ONE_MACHINE, Role
+from config.setting_types import check_database_url
 from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def database(url: str | None) -> Iterator[str]:
     named = url or (given.database_url.get_secret_value() if given.database_url else None)
     try:
         if named:
-            settings.check_database_url(named)
+            check_database_url(named)
             with recording(named):
                 yield named
             return

@@ -1,7 +1,6 @@
 """The Helm chart as Helm renders it for six sets of values: its resources, pods and containers."""
 
 import re
-import typing
 
 import pytest
 import yaml
@@ -9,6 +8,7 @@ from pydantic import SecretStr
 
 from config.settings import Settings, variable
 from tests.deployment.helm import CHART, resources
+from tests.setting_kinds import holds
 
 VALUES = sorted(file.stem for file in (CHART / "ci").glob("*.yaml"))
 META = yaml.safe_load((CHART / "Chart.yaml").read_text())
@@ -20,11 +20,7 @@ OF_OPERATORS = {"Cluster", "ScheduledBackup", "ServiceMonitor", "PrometheusRule"
 LASTING = ("Deployment", "StatefulSet")
 OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 BY_NAME = {variable(name): field for name, field in Settings.model_fields.items()}
-SECRET = {
-    name
-    for name, field in BY_NAME.items()
-    if field.annotation is SecretStr or SecretStr in typing.get_args(field.annotation)
-}
+SECRET = {name for name, field in BY_NAME.items() if holds(field.annotation, SecretStr)}
 SCHEMA = yaml.safe_load((CHART / "values.schema.json").read_text())
 # Set by the chart or by the image; backups are the database's; Kalshi's key is a file of a Secret.
 NOT_GIVEN = {

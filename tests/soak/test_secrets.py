@@ -12,7 +12,6 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import get_args
 from urllib.parse import quote
 
 import pytest
@@ -29,6 +28,7 @@ from tests.api.metering.mailbox import Mailbox
 from tests.archived import DATABASE, SETTINGS, archived
 from tests.orchestration.webhooks.receiving import receiving
 from tests.ports import free_port
+from tests.setting_kinds import holds
 from tests.soak.searching import Hit, Search, Watcher, forms
 from tests.soak.secrets_stack import SECRET_SETTINGS, Stack, environment_of, in_base64, mails, new, use
 
@@ -52,14 +52,14 @@ def allowed(hit: Hit, folders: list[Path]) -> bool:
 
 
 def test_every_setting_that_holds_a_secret_is_searched_for():
-    fields = {name: (field.annotation, *get_args(field.annotation)) for name, field in Settings.model_fields.items()}
+    fields = {name: field.annotation for name, field in Settings.model_fields.items()}
     suspicious = {
         name
-        for name, kinds in fields.items()
-        if re.search(r"password|passphrase|secret|token|(?<!metering_)keys?$", name) and str in kinds
+        for name, annotation in fields.items()
+        if re.search(r"password|passphrase|secret|token|(?<!metering_)keys?$", name) and holds(annotation, str)
     }
 
-    assert {name for name, kinds in fields.items() if SecretStr in kinds} == SECRET_SETTINGS
+    assert {name for name, annotation in fields.items() if holds(annotation, SecretStr)} == SECRET_SETTINGS
     assert suspicious == set()
 
 
