@@ -100,11 +100,15 @@ written as (
         computed_at, exchange
     )
     select
-        f.market_key, f.value_1h, f.trades_1h, f.value_24h, f.trades_24h, f.value_7d, f.trades_7d, f.spike_ratio, f.price_now, f.price_baseline,
-        f.price_move, :now, coalesce(known.exchange, (select m.exchange from markets m where m.market_key = f.market_key))
+        market_key, f.value_1h, f.trades_1h, f.value_24h, f.trades_24h, f.value_7d, f.trades_7d, f.spike_ratio, f.price_now, f.price_baseline,
+        f.price_move, :now, of.exchange
     from fresh f
     left join market_activity known using (market_key)
-    order by f.market_key
+    cross join lateral (
+        select coalesce(known.exchange, (select m.exchange from markets m where m.market_key = f.market_key)) as exchange
+    ) as of
+    where of.exchange is not null  -- trades may have outlived their market: on the way back to a release that knew one exchange
+    order by market_key
     on conflict (market_key) do update set
         value_1h = excluded.value_1h, trades_1h = excluded.trades_1h, value_24h = excluded.value_24h, trades_24h = excluded.trades_24h,
         value_7d = excluded.value_7d, trades_7d = excluded.trades_7d, spike_ratio = excluded.spike_ratio,

@@ -69,11 +69,14 @@ written as (
     insert into market_stats_24h (market_key, outcome, open, high, low, close, volume, value_usd, trades, window_start, window_end,
                                   computed_at, exchange)
     select
-        f.market_key, f.outcome, f.open, f.high, f.low, f.close, f.volume, f.value_usd, f.trades, :window_start, :window_end, now(),
-        coalesce(known.exchange, (select m.exchange from markets m where m.market_key = f.market_key))
+        market_key, outcome, f.open, f.high, f.low, f.close, f.volume, f.value_usd, f.trades, :window_start, :window_end, now(), of.exchange
     from fresh f
     left join market_stats_24h known using (market_key, outcome)
-    order by f.market_key, f.outcome
+    cross join lateral (
+        select coalesce(known.exchange, (select m.exchange from markets m where m.market_key = f.market_key)) as exchange
+    ) as of
+    where of.exchange is not null  -- trades may have outlived their market: on the way back to a release that knew one exchange
+    order by market_key, outcome
     on conflict (market_key, outcome) do update set
         open = excluded.open, high = excluded.high, low = excluded.low, close = excluded.close, volume = excluded.volume,
         value_usd = excluded.value_usd, trades = excluded.trades, window_start = excluded.window_start,

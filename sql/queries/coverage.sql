@@ -225,8 +225,7 @@ where t.token_id = any(:token_ids::text[]);
 -- Every trade of an exchange in a time range: its market, its ID, and whether it was recorded from a print without a transaction hash.
 select market_key, trade_id, tx_hash is null
 from trades t
-where ts >= :since and ts < :until
-    and not exists (select from markets m where m.market_key = t.market_key and m.exchange <> :exchange);
+where ts >= :since and ts < :until and exists (select from markets m where m.market_key = t.market_key and m.exchange = :exchange);
 
 -- name: trades_named(market_keys, trade_ids, since, until)
 -- Which of some trades are stored: market and ID.

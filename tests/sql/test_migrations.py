@@ -17,6 +17,8 @@ from psycopg import sql
 from sqlalchemy.exc import OperationalError
 
 from orchestration import stream
+from orchestration.candles import activity
+from orchestration.candles.aggregates import compute_stats
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Token, TradeRow
 from sql import database, migrate, stream_blocks, timescale
@@ -183,10 +185,7 @@ def test_of_another_exchange_the_way_back_leaves_history_alone_that_nothing_serv
         assert tables_of(conn, other) - history - catalogue == {"market_rankings"}  # the next ranking is without it
         figures = ("market_stats_24h", "market_activity")
         for figure in figures:  # as that release computes them of all trades
-            columns = "select string_agg(column_name, ',') from information_schema.columns where table_name = %s"
-            columns = conn.execute(columns + " and column_name <> 'market_key'", [figure]).fetchone()[0]
-            copied = f"insert into {figure} (market_key, {columns}) select %s, {columns} from {figure}"
-            conn.execute(f"{copied} where market_key = %s", [other, ours])
+            like_ours(conn, figure, ours, other)
         migrate.upgrade(database_url)
         assert tables_of(conn, ours) == both
         assert not tables_of(conn, other) & set(figures)
@@ -198,7 +197,22 @@ def test_of_another_exchange_the_way_back_leaves_history_alone_that_nothing_serv
         assert tables_of(conn, other) <= history | {"market_status_changes", "market_rankings"}
         for view in ("market_records", "ranked_markets", "price_records", "signal_records"):
             assert conn.execute(f"select count(*) from {view} where market_key = %s", [other]).fetchone() == (0,), view
+        for figure in figures:  # as that release computes them, too
+            like_ours(conn, figure, ours, other)
         migrate.upgrade(database_url)
+        now = datetime.now(UTC)
+        compute_stats(conn, now)
+        activity.bring_up_to_date(conn, now)
+        assert tables_of(conn, ours) >= set(figures)
+        assert not tables_of(conn, other) & set(figures)  # there is no such market, though there are its trades
+
+
+def like_ours(conn, table, ours, other):
+    """Give a market the rows that another has."""
+    of_table = "select string_agg(column_name, ',') from information_schema.columns where table_name = %s"
+    columns = conn.execute(f"{of_table} and column_name <> 'market_key'", [table]).fetchone()[0]
+    copied = f"insert into {table} (market_key, {columns}) select %s, {columns} from {table} where market_key = %s"
+    conn.execute(copied, [other, ours])
 
 
 def tables_of(conn, market_key):

@@ -1,3 +1,10 @@
+-- A release before that was gone back to has computed figures of the other exchange's trades. They come back with the next pass.
+delete from market_stats_24h s
+where not exists (select from markets m where m.market_key = s.market_key and m.exchange = 'polymarket');
+
+delete from market_activity a
+where not exists (select from markets m where m.market_key = a.market_key and m.exchange = 'polymarket');
+
 -- Coverage gaps by exchange, and the clock of a second exchange's feed.
 alter table coverage_gaps add column exchange text not null default 'polymarket';
 
@@ -151,17 +158,25 @@ as $$
             where name = own('recorded_since', exchange)
         ),
         (
+            with recursive feeds (feed) as (  -- by steps through the index: few feeds have millions of rows
+                (select feed from feed_stats order by feed limit 1)
+                union all
+                select (select f.feed from feed_stats f where f.feed > feeds.feed order by f.feed limit 1)
+                from feeds
+                where feed is not null
+            )
             select min(since)
             from (
                 select shards, max(first) as since
                 from (
-                    select coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards, min(ts) as first
-                    from feed_stats
-                    where (feed = exchange or starts_with(feed, exchange || '/')) and messages > 0
-                    group by feed
-                ) as feeds
+                    select
+                        coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards,
+                        (select s.ts from feed_stats s where s.feed = feeds.feed and s.messages > 0 order by s.ts limit 1) as first
+                    from feeds
+                    where feed = exchange or starts_with(feed, exchange || '/')
+                ) as firsts
                 group by shards
-                having count(*) = shards
+                having count(first) = shards
             ) as begun
         )
     );
@@ -263,11 +278,6 @@ from markets;
 alter table market_stats_24h add column exchange text not null default 'polymarket';
 
 alter table market_activity add column exchange text not null default 'polymarket';
-
--- A release before that was gone back to has computed figures of the other exchange's trades. They come back with the next pass.
-delete from market_stats_24h where market_key in (select market_key from markets where exchange <> 'polymarket');
-
-delete from market_activity where market_key in (select market_key from markets where exchange <> 'polymarket');
 
 drop index market_activity_value_1h_idx;
 
