@@ -14,6 +14,7 @@ import psycopg
 from api.schemas.requests import EARLIEST, LATEST
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from config.exchanges import POLYMARKET
 from orchestration.coverage import days
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from sql import backup
@@ -85,7 +86,10 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             yield figure("a day's trades, none missing: counted", TRADES / counted_s, "trades/s", target=COUNTED)
             conn.execute("vacuum (analyze)")  # as autovacuum would, later
             detail = {"gaps": float(GAPS)}
-            for name, ask in (("what is held", lambda: queries.kinds(conn)), ("a page of gaps", lambda: page(conn))):
+            for name, ask in (
+                ("what is held", lambda: queries.kinds(conn, exchange=POLYMARKET.name)),
+                ("a page of gaps", lambda: page(conn)),
+            ):
                 took = [timed(ask) * 1000 for _ in range(ASKED)]
                 p50, p99 = statistics.median(took), statistics.quantiles(took, n=100)[98]
                 yield figure(f"{name}, over many gaps: p99", p99, "ms", target=QUICK, detail=detail | {"p50": p50})
@@ -102,7 +106,15 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 def page(conn: psycopg.Connection[Any]) -> list[Any]:
     """Return the newest gaps, of all kinds and states."""
-    newest = {"kind": None, "status": None, "since": EARLIEST, "until": LATEST, "before_ts": LATEST, "before_place": 0}
+    newest = {
+        "exchange": POLYMARKET.name,
+        "kind": None,
+        "status": None,
+        "since": EARLIEST,
+        "until": LATEST,
+        "before_ts": LATEST,
+        "before_place": 0,
+    }
     return list(queries.gaps(conn, **newest, limit=101))
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -49,9 +50,12 @@ def coverage_gaps(
     """Fill known gaps, for half an hour at most."""
     began, filled = time.monotonic(), filling.FillResult()
     with database.connection(autocommit=True, name="presage gaps") as conn:
-        for each in recorded(settings.get()):
+        exchanges = recorded(settings.get())
+        for nth, each in enumerate(exchanges, start=1):
+            # Each has its share of the time, and what those before it left.
+            until = began + FILL_S * nth / len(exchanges)
             with exchange_client(exchange, each) as client:
-                filled.add(filling.fill(conn, client, should_stop=lambda: time.monotonic() - began > FILL_S))
+                filled.add(filling.fill(conn, client, should_stop=partial(_is_past, until)))
         left = {f"{kind} {status}": count for kind, status, count in queries.gap_counts(conn)}
     if filled.failed:
         context.log.warning("%s gaps could not be filled for now", filled.failed)
@@ -68,6 +72,10 @@ def coverage_gaps(
             "seconds": round(time.monotonic() - began, 1),
         }
     )
+
+
+def _is_past(moment: float) -> bool:
+    return time.monotonic() > moment
 
 
 def reconciled_trades_of(exchange_: exchanges.Exchange, prefix: str = "") -> dg.AssetsDefinition:

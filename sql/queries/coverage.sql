@@ -184,10 +184,9 @@ on conflict (name) do nothing;
 select as_ms(recorded_since(:exchange::text));
 
 -- name: recorded(exchange)^
--- Since when an exchange's live feed has recorded, null if it never did; and when it ended, null while it goes on.
+-- Since when an exchange's live feed has recorded, null if it never did; and when it was turned off, null while it is on.
 select recorded_since(:exchange::text), (
-    select last_data_at from stage_clocks
-    where stage = own('ingestion', :exchange) and (detail ? 'off' or last_data_at < now() - interval '1 day')
+    select last_data_at from stage_clocks where stage = own('ingestion', :exchange) and detail ? 'off'
 );
 
 -- name: gaps_left(exchange, settled_s, most)

@@ -170,11 +170,11 @@ def test_what_strikes_one_exchange_leaves_the_other_alone_and_nothing_of_either_
             for job in ("live", "live_kalshi")
         }
         with demo.connect() as conn:
-            demo.wait_until(
-                lambda: conn.execute(UNFILLED, [[*ended], [*ended.values()]]).fetchone() == (0,), RECOVERY_S
-            )
             listed = kalshi_truth.listed(kalshi_log(demo), ended["kalshi"])
             demo.wait_until(lambda: listed <= kalshi_truth.followed(conn), DISCOVERED_S)
+            demo.wait_until(  # also of markets that were found late
+                lambda: conn.execute(UNFILLED, [[*ended], [*ended.values()]]).fetchone() == (0,), RECOVERY_S
+            )
             gaps = conn.execute(GAPS).fetchall()
             quarantined = conn.execute("select count(*) from quarantine").fetchone()
             found = {

@@ -150,8 +150,8 @@ from signals s
 join markets m using (market_key);
 
 -- The release before takes all data for Polymarket's: what is computed, and what is live, of the other exchange goes. Its trades and books
--- stay, as nothing could bring them back, and figures are computed of them again: who goes back past this goes back past 0025, which takes
--- its markets out of all that is served.
+-- stay, as nothing could bring them back, and figures are computed of them again. Who goes back past 0025, too, takes its markets out of all
+-- that is served, and these rows with them.
 delete from feed_stats where split_part(feed, '/', 1) = 'kalshi';
 
 create temp table other_markets on commit drop as select market_key from markets where exchange <> 'polymarket';

@@ -209,6 +209,11 @@ def test_recent_trades_of_an_exchange_that_is_not_recorded_any_more_are_looked_f
 
     assert trade["price"] == 0.7, "the later one is beyond its last data"
 
+    # Turned on, its data ends where its slowest shard does.
+    conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion_kalshi'")
+    trades = client.ask("/v1/trades/recent", exchange="kalshi", limit=9).json  # which is not in the cache
+    assert [trade["price"] for trade in trades] == [0.8, 0.7]
+
 
 def test_coverage_is_of_one_exchange_and_its_pages_go_on(client, conn, both):
     for name, count in (("polymarket", 1), ("kalshi", 3)):

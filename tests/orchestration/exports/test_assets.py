@@ -112,6 +112,13 @@ def test_another_exchange_is_exported_since_it_is_recorded_and_while_it_is_read(
         "2026-11-18": ours,
     }
 
+    ended = "update stage_clocks set last_data_at = '2026-11-19T23:00Z', detail = %s where stage = 'ingestion_kalshi'"
+    conn.execute(ended, ['{"off": "it has no key"}'])
+    assert due()["2026-11-20"] == sorted([*ours, "export_markets_kalshi"]), "nothing was recorded on it"
+    assert due()["2026-11-19"] == sorted([*ours, *theirs])
+    conn.execute(ended, ["{}"])
+    assert due()["2026-11-20"] == sorted([*ours, *theirs]), "one of its shards may have recorded"
+
 
 def test_days_are_exported_one_at_a_time():
     limits = yaml.safe_load((ROOT / "dagster.yaml").read_text())["concurrency"]["runs"]["tag_concurrency_limits"]

@@ -157,6 +157,21 @@ def test_many_blocks_at_once_are_taken_in_pieces(database_url, conn, of_chain):
     assert rows[-1] == 0
 
 
+def test_a_share_of_rows_that_may_fail_is_of_their_exchange(database_url, conn, add_market):
+    now, best = datetime.now(UTC), {"bid": 490_000, "ask": 510_000, "bid_size": 10, "ask_size": 10}
+    for exchange, markets, apart in (("polymarket", 100, 0), ("kalshi", 10, 4)):
+        for nth in range(markets):
+            key = add_market(exchange=exchange)["market_key"]
+            for outcome in (0, 1):
+                mid = 600_000 if outcome == 0 and nth < apart else 500_000
+                insert(conn, "live_prices", {"market_key": key, "outcome": outcome, "ts": now, "mid": mid, **best})
+
+    (found,) = (result for result in run(database_url).failed if result.name == "live_prices.complementary")
+
+    # Of all 110 pairs, 4 are less than one in twenty.
+    assert {exchange: count for exchange, (count, _) in found.by_exchange.items()} == {"kalshi": 4}
+
+
 def test_a_look_at_some_tables_leaves_the_next_pass_where_it_was(database_url, conn, add_market, add_trades):
     add_trades(add_market(), [{"price": "1.5"}])
     trades = [suite for suite in SUITES if suite.table == "trades"]
