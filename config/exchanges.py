@@ -34,7 +34,12 @@ class Exchange(NamedTuple):
         >>> POLYMARKET.own("ingestion"), KALSHI.own("ingestion")
         ('ingestion', 'ingestion_kalshi')
         """
-        return name if self.name == POLYMARKET.name else f"{name}_{self.name}"
+        return name if self.is_default else f"{name}_{self.name}"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is meant where no exchange is named. It cannot be turned off."""
+        return self.name == DEFAULT.name
 
 
 POLYMARKET = Exchange(
@@ -60,6 +65,7 @@ KALSHI = Exchange(
     has_trade_ids=True,
 )
 
+DEFAULT = POLYMARKET
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
 
 
@@ -71,4 +77,4 @@ def exchange_of(market_id: str) -> str:
     ('polymarket', 'kalshi', 'polymarket')
     """
     found = (each.name for each in EXCHANGES.values() if re.fullmatch(each.market_id[1:-1], market_id))
-    return next(found, POLYMARKET.name)
+    return next(found, DEFAULT.name)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, SecretStr
 
 from config import hosts
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 
 PERCENT_ENCODE = "in a password, / ? # @ : and % have to be percent-encoded"
 BUCKET = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*"
@@ -88,8 +88,8 @@ def _exchanges(given: str) -> str:
     names = listed(given)
     if unknown := [name for name in names if name not in EXCHANGES]:
         raise ValueError(f"unknown: {', '.join(unknown)[:80]}; allowed: {', '.join(EXCHANGES)}")
-    if POLYMARKET.name not in names:
-        raise ValueError(f"{POLYMARKET.name} cannot be left out")
+    if DEFAULT.name not in names:
+        raise ValueError(f"{DEFAULT.name} cannot be left out")
     return given
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cachetools import TTLCache
 
 from api.errors import Problem
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 from sql.queries import coverage
 from sql.queries import markets as queries
 
@@ -39,7 +39,7 @@ class MarketRef:
     market_id: str
     outcomes: list[str]
     token_ids: list[str]
-    exchange: str = POLYMARKET.name
+    exchange: str = DEFAULT.name
 
     def outcome(self, given: str) -> int:
         """Return the index of an outcome given by index or name; raise a Problem if there is none."""
@@ -71,7 +71,7 @@ class MarketLookup:
 
     def __init__(self, pool: Pool | ReplicaReads, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
-        self._recorded = {POLYMARKET.name}  # exchanges; one that was recorded once stays so
+        self._recorded = {DEFAULT.name}  # exchanges; one that was recorded once stays so
         self._unrecorded: TTLCache[str, bool, float] = TTLCache(MAX_CACHED, UNRECORDED_TTL_S, clock)
         self._known: TTLCache[str, MarketRef, float] = TTLCache(MAX_CACHED, CACHE_TTL_S, clock)
 

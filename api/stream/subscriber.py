@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from api.stream.frames import frame
-from config.exchanges import POLYMARKET, exchange_of
+from config.exchanges import DEFAULT, exchange_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ class SubscriptionFilter:
 
     markets: frozenset[str] | None = None
     types: frozenset[str] | None = None
-    exchange: str = POLYMARKET.name
+    exchange: str = DEFAULT.name
 
     def passes(self, event: StreamEvent) -> bool:
         """Return whether the filter matches an event; one without a market is every exchange's."""
@@ -39,9 +39,7 @@ class SubscriptionFilter:
     ) -> SubscriptionFilter:
         """Return the filter after another subscription: markets are added, types and the exchange replaced."""
         wanted = None if markets is None else frozenset(markets) | (self.markets or frozenset())
-        return SubscriptionFilter(
-            wanted, self.types if types is None else frozenset(types), exchange or POLYMARKET.name
-        )
+        return SubscriptionFilter(wanted, self.types if types is None else frozenset(types), exchange or DEFAULT.name)
 
     def less(self, markets: Iterable[str] | None) -> SubscriptionFilter:
         """Return the filter without some markets, or without all."""

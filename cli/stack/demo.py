@@ -20,7 +20,7 @@ from cli.stack.processes import StartError, Supervisor
 from cli.stack.screen import Screen
 from cli.stack.signals import EndedBySignal, signals_raise
 from cli.stack.stack import Stack
-from config.exchanges import POLYMARKET
+from config.exchanges import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class FigureWatcher(threading.Thread):
                     _rounded(served.market_s),
                     _rounded(served.price_s),
                 )
-            if first := self.outcome.by_exchange.get(POLYMARKET.name):
+            if first := self.outcome.by_exchange.get(DEFAULT.name):
                 self.outcome.time_to_first_market_s = first.time_to_first_market_s
                 self.outcome.time_to_first_price_s = first.time_to_first_price_s
             self._record_past(count_all=count_all)
@@ -76,7 +76,7 @@ class FigureWatcher(threading.Thread):
 
     def _record_past(self, *, count_all: bool) -> None:
         """Record the back-fill's figures a minute after the first price."""
-        served = self.served.get(POLYMARKET.name)
+        served = self.served.get(DEFAULT.name)
         if served is None or served.price_s is None or self.outcome.past_at_60_s is not None or count_all:
             return
         if self.reader is not None and time.monotonic() - served.began - served.price_s >= MINUTE_S:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cli.stack import sources
-from config.exchanges import POLYMARKET
+from config.exchanges import DEFAULT
 from config.hosts import ONE_MACHINE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Plan:
     trusted_proxies: str = ""
     dagster_password: str | None = None  # None: one is generated
     log_format: Format = "json"
-    exchanges: Sequence[str] = (POLYMARKET.name,)  # that are simulated
+    exchanges: Sequence[str] = (DEFAULT.name,)  # that are simulated
     seed: int = 1
     tape: Path | None = None
     speed: float | None = None

@@ -13,7 +13,7 @@ from cli.stack import sources
 from cli.stack.plan import Plan, Source
 from cli.stack.ports import Ports, TakenError, choose
 from config import settings
-from config.exchanges import EXCHANGES, KALSHI, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES, KALSHI
 from config.hosts import ONE_MACHINE, Role
 from config.setting_types import check_database_url
 from sql.roles.rights import API, PIPELINE, SITE
@@ -58,7 +58,7 @@ def plan(
         raise typer.BadParameter("--exchanges requires --simulate; of real ones PRESAGE_EXCHANGES says which are read")
     source: Source = "exchange" if live else "tape" if tape is not None else "simulated"
     wanted = _roles(roles or given.host_roles, given) if from_settings else ONE_MACHINE
-    simulated = [POLYMARKET.name] if exchanges is None else _simulated(exchanges)
+    simulated = [DEFAULT.name] if exchanges is None else _simulated(exchanges)
     unneeded = () if KALSHI.name in simulated else ("kalshi",)
     try:
         chosen = from_settings and port_base is None
@@ -94,7 +94,7 @@ def plan(
 def _simulated(given: str) -> list[str]:
     """Return the exchanges to simulate, from names separated by commas."""
     names = [name.strip() for name in given.split(",")]
-    if POLYMARKET.name not in names or len(set(names)) < len(names) or not set(names) <= set(EXCHANGES):
+    if DEFAULT.name not in names or len(set(names)) < len(names) or not set(names) <= set(EXCHANGES):
         raise typer.BadParameter(f"--exchanges: {given!r} is not polymarket, alone or with kalshi")
     return names
 

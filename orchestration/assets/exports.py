@@ -9,7 +9,7 @@ import dagster as dg
 import psycopg
 
 from config import settings
-from config.exchanges import POLYMARKET
+from config.exchanges import DEFAULT
 from orchestration.exports.topics import TOPICS, Topic
 from orchestration.resources import Database
 from sql.queries import coverage
@@ -77,14 +77,14 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
 
 def unread(topic: Topic, read: Sequence[str]) -> list[Topic]:
     """Return the same topic of exchanges that are not read any more, which Polymarket's run deletes the old days of."""
-    if topic.exchange.name != POLYMARKET.name:
+    if not topic.exchange.is_default:
         return []
     return [each for each in TOPICS if each.asset == topic.asset and each.exchange.name not in read]
 
 
 def source(topic: Topic) -> str:
     """Return the asset that a topic's rows are of; candles are one for all exchanges."""
-    own = topic.exchange.name != POLYMARKET.name and topic.asset != "candles_1m"
+    own = not topic.exchange.is_default and topic.asset != "candles_1m"
     return f"{topic.exchange.name}_{topic.asset}" if own else topic.asset
 
 
@@ -136,7 +136,7 @@ def missing(conn: psycopg.Connection[Any], now: datetime) -> dict[date, list[dg.
         first = days[0] if since is None else since.astimezone(UTC).date()
         for day in (days[0], *(day for day in days[1:] if day >= max(first, oldest))):
             topics = [topic for topic in TOPICS if topic.exchange.name == exchange]
-            if exchange != POLYMARKET.name and (since is None or (ended and day > ended.astimezone(UTC).date())):
+            if exchange != DEFAULT.name and (since is None or (ended and day > ended.astimezone(UTC).date())):
                 topics = [topic for topic in topics if topic.of_catalogue]  # its feed is off
             names, files = [topic.name for topic in topics], [topic.parts * FORMATS for topic in topics]
             if list(queries.unfinished(conn, days=[day], topics=names, files=files)):

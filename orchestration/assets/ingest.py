@@ -114,10 +114,10 @@ def feed_of(exchange_: exchanges.Exchange, prefix: str = "") -> ExchangeFeed:
         configured = settings.get()
         why = obstacle(exchange_, configured)
         with database.connection(autocommit=True, name=f"presage {live.name}_keeper") as conn:
-            if exchange_.name != POLYMARKET.name:
+            if not exchange_.is_default:
                 _switch(conn, exchange_.own("ingestion"), why)
             shards = int(tunables.value(conn, "live_shards")) or configured.usual_shards
-            if exchange_.name == POLYMARKET.name:  # the others have as many
+            if exchange_.is_default:  # the others have as many
                 queries.want_shards(conn, shards=shards)
         if why:
             return dg.SensorResult(skip_reason=why, cursor=context.cursor)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from config.exchanges import KALSHI, POLYMARKET
+from config.exchanges import DEFAULT, KALSHI, POLYMARKET
 from orchestration import stream
 from orchestration.markets import merging
 from sql import tables
@@ -149,7 +149,7 @@ def _halves(rows: Sequence[Row], events: Sequence[Row]) -> list[tuple[Sequence[R
 def _refuse(conn: Connection, row: Row, refusal: psycopg.Error) -> None:
     payload = msgspec.json.encode(row, enc_hook=str).decode().replace("\0", "")
     with conn.transaction():
-        source = SOURCES.get(row.get("exchange", POLYMARKET.name), "catalogue")
+        source = SOURCES.get(row.get("exchange", DEFAULT.name), "catalogue")
         queries.refuse(conn, source=source, reason=f"catalogue: {refusal}".replace("\0", ""), payload=payload)
 
 

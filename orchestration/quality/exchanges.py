@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 from sql.queries import quality as queries
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def failed(conn: psycopg.Connection[Any], suite: Suite, found: FailedRows) -> di
     If not all of them were returned, all count against each exchange that was seen.
     """
     if suite.stage not in BY_EXCHANGE or not found.rows:
-        return {POLYMARKET.name: (found.number, [*found.rows])}
+        return {DEFAULT.name: (found.number, [*found.rows])}
     named = {field: {row[field] for row in found.rows if row.get(field) is not None} for field in FIELDS}
     known = queries.exchanges_of(conn, **{f"{field}s": list(values) for field, values in named.items()})
     exchange_of = {(field, value): exchange for field, value, exchange in known}
@@ -43,4 +43,4 @@ def _exchange(row: Row, exchange_of: dict[tuple[str, str], str]) -> str:
     if name not in EXCHANGES:
         of = ((field, str(row[field])) for field in FIELDS if row.get(field) is not None)
         name = next((exchange_of[each] for each in of if each in exchange_of), "")
-    return name if name in EXCHANGES else POLYMARKET.name
+    return name if name in EXCHANGES else DEFAULT.name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psycopg import sql
 
 from config import tunables
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 from orchestration.quality import columns, exchanges
 from orchestration.quality.expecting import SCHEMA
 from orchestration.quality.suites import SUITES
@@ -51,7 +51,7 @@ class Result:
     @property
     def exchanges(self) -> list[Exchange]:
         """Return the exchanges that have a result of their own."""
-        return [each for each in EXCHANGES.values() if each is POLYMARKET or self.suite.stage in exchanges.BY_EXCHANGE]
+        return [each for each in EXCHANGES.values() if each is DEFAULT or self.suite.stage in exchanges.BY_EXCHANGE]
 
     def of(self, exchange: Exchange) -> dict[str, Any]:
         """Return an exchange's result as it is stored; `rows_checked` are those of all exchanges."""
@@ -64,7 +64,7 @@ class Result:
             "rows_checked": self.rows_checked,
             "rows_failed": failed,
             "samples": rows[:SAMPLES],
-            "is_usual": exchange is POLYMARKET,
+            "is_usual": exchange is DEFAULT,
         }
 
 
@@ -130,7 +130,7 @@ def _judged(
         began = time.monotonic()
         wrong = mismatches.get(suite.stored_in or suite.table, [])
         rows = passed.rows.get(suite.table, 0)
-        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong, {POLYMARKET.name: (len(wrong), wrong)}))
+        passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong, {DEFAULT.name: (len(wrong), wrong)}))
         if not wrong:
             for check, found in judge.judge(suite, rows):
                 by_exchange = exchanges.failed(conn, suite, found) if found.number else {}

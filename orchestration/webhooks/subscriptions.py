@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from config.exchanges import POLYMARKET, exchange_of
+from config.exchanges import DEFAULT, exchange_of
 from sql.database import MICRO
 
 if TYPE_CHECKING:
@@ -173,6 +173,6 @@ class Subscriptions:
     def of(self, event: WebhookEvent) -> Iterator[Subscription]:
         """Return the subscriptions that want an event; those that name no markets get Polymarket's."""
         places = {(event.kind, event.market_id)}
-        if event.market_id is None or exchange_of(event.market_id) == POLYMARKET.name:
+        if event.market_id is None or exchange_of(event.market_id) == DEFAULT.name:
             places.add((event.kind, None))
         return (wish for place in places for wish in self._found.get(place, ()) if wish.wants(event))

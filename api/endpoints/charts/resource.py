@@ -24,7 +24,7 @@ from api.endpoints.markets.lists import TOP, search
 from api.endpoints.prices.resource import back, ceiling, several
 from api.errors import Problem
 from api.schemas.requests import EARLIEST, MAX_BUCKETS
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class UdfSearch(UdfResource):
 
     def answer(self, given: SymbolSearchParameters, **path: str) -> bytes:
         """Return an array with the first outcome of each market."""
-        exchange = EXCHANGES[given.exchange.lower() or POLYMARKET.name]
+        exchange = EXCHANGES[given.exchange.lower() or DEFAULT.name]
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit, exchange=exchange.name)
         else:

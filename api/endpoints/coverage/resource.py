@@ -10,7 +10,7 @@ import msgspec
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
 from api.schemas.requests import EARLIEST, LATEST
-from config.exchanges import POLYMARKET
+from config.exchanges import DEFAULT
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class GapPages(ReadResource):
         """Return a page of gaps and the cursor of the next page; `of` is for the query."""
         since, until = given.from_ or EARLIEST, given.to or LATEST
         filtered = given.kind, given.status, since.timestamp(), until.timestamp()
-        exchange = of.get("exchange", POLYMARKET.name)
-        is_other = exchange != POLYMARKET.name
+        exchange = of.get("exchange", DEFAULT.name)
+        is_other = exchange != DEFAULT.name
         meant = cursor.digest(ExchangeGapFilter(*filtered, exchange) if is_other else GapFilter(*filtered))
         place = GapCursor(meant) if given.cursor is None else self.service.cursors.read(given.cursor, GapCursor)
         if place.filter != meant:

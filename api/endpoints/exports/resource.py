@@ -14,7 +14,7 @@ from api.data.pool import overloaded
 from api.endpoints.base.resource import ReadResource, Resource, etag_matches
 from api.endpoints.exports.requests import TopicName
 from api.errors import Problem
-from config.exchanges import EXCHANGES, POLYMARKET
+from config.exchanges import DEFAULT, EXCHANGES
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 
 def topics_of(exchange: str) -> list[str]:
     """Return the topics of an exchange: those that are named as it names what is its own."""
-    others = tuple(f"_{name}" for name in EXCHANGES if name != POLYMARKET.name)
-    if exchange == POLYMARKET.name:
+    others = tuple(f"_{name}" for name in EXCHANGES if name != DEFAULT.name)
+    if exchange == DEFAULT.name:
         return [name for name in get_args(TopicName) if not name.endswith(others)]
     return [name for name in get_args(TopicName) if name.endswith(f"_{exchange}")]
 
 
 def selection(given: ExportParameters) -> str | None:
     """Return which topics a list is of, for its cursor; None: Polymarket's."""
-    return given.topic or (None if given.exchange == POLYMARKET.name else given.exchange)
+    return given.topic or (None if given.exchange == DEFAULT.name else given.exchange)
 
 
 class ExportCursor(Struct, frozen=True, array_like=True):

@@ -12,7 +12,7 @@ from api.endpoints.trades import from_exchange as exchange
 from api.endpoints.trades.requests import ALL
 from api.errors import Problem, invalid
 from api.schemas.requests import EARLIEST
-from config.exchanges import POLYMARKET
+from config.exchanges import DEFAULT
 from sql.queries import coverage
 from sql.queries import trades as queries
 
@@ -80,7 +80,7 @@ class RecentTrades(ReadResource):
 
         Polymarket's are everywhere. Another's may be few beside them, and long ago.
         """
-        if exchange == POLYMARKET.name:
+        if exchange == DEFAULT.name:
             return EARLIEST, until
         since, ended = self.read(coverage.recorded, exchange=exchange)
         return None if since is None else (since, min(until, ended + timedelta(minutes=1) if ended else until))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from config import settings
-from config.exchanges import EXCHANGES, KALSHI
+from config.exchanges import EXCHANGES, KALSHI, POLYMARKET
 from orchestration.ingest.exchanges.kalshi import KalshiClient
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
 from upstream.kalshi.signing import MISSING, read_signer
 from upstream.transport.errors import Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from config.exchanges import Exchange
     from config.settings import Settings
     from orchestration.ingest.exchanges.base import ExchangeClient
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
 def client_of(exchange: Exchange, at: Settings | ExchangeResource) -> ExchangeClient:
     """Return an exchange's client; Unauthenticated if the settings name a key that cannot be used."""
-    if exchange.name == KALSHI.name:
-        return KalshiClient(at.kalshi_url, at.kalshi_socket_url, kalshi_signer(), at.source)
-    return PolymarketClient(at.gamma_url, at.clob_url, at.clob_socket_url, at.data_api_url, at.source)
+    return _WAYS[exchange.name].client(at)
 
 
 def kalshi_signer() -> Signer | None:
@@ -42,9 +42,30 @@ def obstacle(exchange: Exchange, configured: Settings) -> str:
     """Return why an exchange is not recorded; empty if it is."""
     if exchange.name not in configured.exchange_names:
         return f"{exchange.title} is not configured: add {exchange.name} to PRESAGE_EXCHANGES"
-    if exchange.name == KALSHI.name:
-        try:
-            return "" if kalshi_signer() else MISSING
-        except Unauthenticated as fault:
-            return str(fault)
-    return ""
+    return _WAYS[exchange.name].missing()
+
+
+class _Way(NamedTuple):
+    """How to read an exchange."""
+
+    client: Callable[[Settings | ExchangeResource], ExchangeClient]
+    missing: Callable[[], str]
+    """Says what its live feed lacks; empty: nothing."""
+
+
+def _polymarket(at: Settings | ExchangeResource) -> ExchangeClient:
+    return PolymarketClient(at.gamma_url, at.clob_url, at.clob_socket_url, at.data_api_url, at.source)
+
+
+def _kalshi(at: Settings | ExchangeResource) -> ExchangeClient:
+    return KalshiClient(at.kalshi_url, at.kalshi_socket_url, kalshi_signer(), at.source)
+
+
+def _missing_key() -> str:
+    try:
+        return "" if kalshi_signer() else MISSING
+    except Unauthenticated as fault:
+        return str(fault)
+
+
+_WAYS = {POLYMARKET.name: _Way(_polymarket, str), KALSHI.name: _Way(_kalshi, _missing_key)}
