@@ -158,10 +158,10 @@ class FeedHost(threading.Thread):
 
     def _feeds(self, shards: int) -> list[str]:
         from orchestration.feeds.shards import Shard
-        from orchestration.ingest.exchanges.opening import recorded
+        from orchestration.ingest.exchanges.opening import recorded_exchanges
         from orchestration.settlement import chain
 
-        first, *others = recorded(self._settings)
+        first, *others = recorded_exchanges(self._settings)
         settlement = [SETTLEMENT] if chain.urls(self._settings) else []
         # What hosts with other settings need not have stands last: runs are shared out by the place in this list.
         feeds = [[shard.feed(exchange.name) for shard in Shard.all(shards)] for exchange in (first, *others)]

@@ -13,7 +13,7 @@ from config import exchanges, settings
 from orchestration.assets.pipeline import result
 from orchestration.coverage import days, filling, judging
 from orchestration.ingest.exchanges.base import ExchangeClient
-from orchestration.ingest.exchanges.opening import client_of, obstacle, recorded
+from orchestration.ingest.exchanges.opening import client_of, obstacle, recorded_exchanges
 from orchestration.resources import Database, Exchange
 from orchestration.settlement import chain
 from orchestration.settlement.ranges import Ranges
@@ -50,7 +50,7 @@ def coverage_gaps(
     """Fill known gaps, for half an hour at most."""
     began, filled = time.monotonic(), filling.FillResult()
     with database.connection(autocommit=True, name="presage gaps") as conn:
-        exchanges = recorded(settings.get())
+        exchanges = recorded_exchanges(settings.get())
         for nth, each in enumerate(exchanges, start=1):
             # Each has its share of the time, and what those before it left.
             until = began + FILL_S * nth / len(exchanges)
@@ -153,7 +153,7 @@ def _kinds() -> dict[str, list[str]]:
     """Return what is reconciled each day, by exchange."""
     configured = settings.get()
     followed = ["settlements"] if chain.urls(configured) else []
-    return {each.name: ["trades", *(followed if each.has_chain else [])] for each in recorded(configured)}
+    return {each.name: ["trades", *(followed if each.has_chain else [])] for each in recorded_exchanges(configured)}
 
 
 def _day(context: dg.AssetExecutionContext) -> date:

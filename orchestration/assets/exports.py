@@ -132,7 +132,7 @@ def missing(conn: psycopg.Connection[Any], now: datetime) -> dict[date, list[dg.
     oldest = (now - timedelta(days=configured.exports_retention_days)).date()  # the run would delete older ones
     due: dict[date, list[dg.AssetKey]] = {}
     for exchange in configured.exchange_names:
-        since, ended = coverage.recorded(conn, exchange=exchange)
+        since, ended = coverage.recorded_span(conn, exchange=exchange)
         first = days[0] if since is None else since.astimezone(UTC).date()
         for day in (days[0], *(day for day in days[1:] if day >= max(first, oldest))):
             topics = [topic for topic in TOPICS if topic.exchange.name == exchange]

@@ -64,7 +64,7 @@ class Result:
             "rows_checked": self.rows_checked,
             "rows_failed": failed,
             "samples": rows[:SAMPLES],
-            "is_usual": exchange is DEFAULT,
+            "is_default": exchange is DEFAULT,
         }
 
 

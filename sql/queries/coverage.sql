@@ -183,7 +183,7 @@ on conflict (name) do nothing;
 -- Since when an exchange's live feed has recorded, in ms; null if it never did.
 select as_ms(recorded_since(:exchange::text));
 
--- name: recorded(exchange)^
+-- name: recorded_span(exchange)^
 -- Since when an exchange's live feed has recorded, null if it never did; and when it was turned off, null while it is on.
 select recorded_since(:exchange::text), (
     select last_data_at from stage_clocks where stage = own('ingestion', :exchange) and detail ? 'off'

@@ -302,16 +302,16 @@ on conflict (suite) do update set
 with given as (
     select r.*
     from jsonb_to_recordset(:results::jsonb) as r (
-        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb, is_usual boolean
+        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb, is_default boolean
     )
     -- Of another exchange than Polymarket, those that fail, and those that failed before.
-    where is_usual or rows_failed > 0 or exists (select from quality_checks c where (c.suite, c.name) = (r.suite, r.name))
+    where is_default or rows_failed > 0 or exists (select from quality_checks c where (c.suite, c.name) = (r.suite, r.name))
 ),
 kept as (
     insert into quality_results (suite, name, stage, severity, rows_checked, rows_failed, samples)
     select suite, name, stage, severity, rows_checked, rows_failed, samples
     from given
-    where rows_failed > 0 or rows_checked > 0 and is_usual
+    where rows_failed > 0 or rows_checked > 0 and is_default
 )
 insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
 select

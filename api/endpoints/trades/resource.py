@@ -82,7 +82,7 @@ class RecentTrades(ReadResource):
         """
         if exchange == DEFAULT.name:
             return EARLIEST, until
-        since, ended = self.read(coverage.recorded, exchange=exchange)
+        since, ended = self.read(coverage.recorded_span, exchange=exchange)
         return None if since is None else (since, min(until, ended + timedelta(minutes=1) if ended else until))
 
     def answer(self, given: RecentTradeParameters, **path: str) -> bytes:

@@ -33,7 +33,7 @@ def kalshi_signer() -> Signer | None:
     return read_signer(key_id.get_secret_value() if key_id else None, configured.kalshi_private_key_file)
 
 
-def recorded(configured: Settings) -> list[Exchange]:
+def recorded_exchanges(configured: Settings) -> list[Exchange]:
     """Return the exchanges that are recorded by these settings."""
     return [each for each in EXCHANGES.values() if not obstacle(each, configured)]
 
