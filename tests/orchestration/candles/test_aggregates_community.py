@@ -153,6 +153,12 @@ def test_candles_of_dropped_trades_stay(spoken, community):
 
 def test_the_last_24_hours_equal_a_plain_group_by(spoken, community):
     now = START + timedelta(hours=20, minutes=3)
+    community.execute("""
+        insert into markets (market_key, market_id, slug, question, status, outcomes, token_ids, created_at)
+        overriding system value
+        select n, 'm' || n, 'm' || n, '?', 'ACTIVE', '{Yes,No}', array['y' || n, 'n' || n], now()
+        from generate_series(1, 6) as n
+    """)
     community.execute(candles.insert(candles.random_trades(seed=7, count=500, hours=20)))
     aggregates.refresh_candles(spoken, now - timedelta(hours=3))
     window = StatsWindow.at(now)
