@@ -196,7 +196,7 @@ def migrate(
     from cli import logins
     from cli.stack.databases import create_beside
     from cli.stack.plan_builder import database
-    from cli.stack.stack import DAGSTER
+    from cli.stack.plan_database import DAGSTER
     from config import settings
     from sql import migrate as migrations
 

@@ -99,7 +99,7 @@ class FigureWatcher(threading.Thread):
         from sql.database import without_password
 
         supervisor = self.stack.supervisor
-        database = without_password(self.stack.database_url)
+        database = without_password(self.stack.database.url)
         running = {
             name: {"pid": watched.service.pid, "state": watched.state, "restarts": watched.restarts}
             for name, watched in list(supervisor.watched.items())
@@ -170,9 +170,9 @@ def _on_tables(stack: Stack, watch: FigureWatcher, *, with_key: bool) -> None:
     from cli.api_keys import ready_key
 
     if stack.plan.migrates:  # others cannot read everything
-        watch.reader = FigureReader(stack.database_url)
+        watch.reader = FigureReader(stack.database.url)
     if with_key:
-        watch.outcome.api_key = ready_key(stack.database_url, stack.plan.key_file)
+        watch.outcome.api_key = ready_key(stack.database.url, stack.plan.key_file)
         api = stack.plan.urls()["api"]
         watch.served = {  # in one step: another thread reads it
             exchange: FirstServed(str(api), lambda: watch.outcome.api_key, stack.installed_at, exchange)

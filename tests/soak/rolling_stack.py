@@ -10,10 +10,11 @@ import msgspec
 
 from cli.stack.control import Control
 from cli.stack.plan import Plan
+from cli.stack.plan_database import PlanDatabase
 from cli.stack.ports import Ports
 from cli.stack.processes import Supervisor
+from cli.stack.programs import Programs
 from cli.stack.signals import EndedBySignal, signals_raise
-from cli.stack.stack import Stack
 from config import settings
 
 
@@ -26,10 +27,10 @@ def main(folder: Path, database_url: str, port: int) -> None:
     plan = Plan(source="exchange", ports=Ports.of(port), data_dir=folder, database_url=database_url, workers=workers)
     try:
         with signals_raise(), Supervisor(say) as supervisor:
-            stack = Stack(plan, supervisor, say, database_url, database_url)
-            supervisor.start(stack.api())
+            programs = Programs(plan, PlanDatabase(plan, say, database_url, database_url), say)
+            supervisor.start(programs.api())
             supervisor.wait("api")
-            supervisor.start(stack.site())
+            supervisor.start(programs.site())
             supervisor.wait("site")
             (folder / "running.json").write_bytes(msgspec.json.encode({"database_url": database_url}))
             with Control(supervisor, folder):

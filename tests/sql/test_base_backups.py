@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from api.endpoints.service import exposition
 from cli.diagnosis import backups as diagnosis
 from cli.main import app
+from cli.stack.plan_database import PlanDatabase
 from cli.stack.processes import StartError
-from cli.stack.stack import Stack
 from config import settings as configuration
 from config.settings import Settings
 from orchestration import checks
@@ -403,12 +403,12 @@ def test_archiving_belongs_to_the_data_and_ends_only_when_it_is_turned_off(folde
 
 def test_presage_up_turns_archiving_on_and_off_as_the_settings_say(folder, monkeypatch):
     said, data_dir = [], folder / "data"
-    stack = Stack(SimpleNamespace(data_dir=data_dir, cache_dir=None), None, said.append)
+    database = PlanDatabase(SimpleNamespace(data_dir=data_dir, cache_dir=None), said.append)
     given = {"_env_file": None, "database_url": None, "data_dir": data_dir}
 
     def configure(**more):
         monkeypatch.setattr(configuration, "get", lambda: Settings(**given, **more))
-        stack._configure_archiving()
+        database.configure_archiving()
 
     configure()
     assert said == []
