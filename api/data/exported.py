@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+    from pyarrow import fs
 
     from config.settings import Settings
 
@@ -92,8 +93,7 @@ class ExportBucket:
         if not self._places.acquire(timeout=OPEN_S):
             raise OSError(f"{MAX_OPEN} files are being sent")
         try:
-            file = self.do(partial(self._store.open_input_file, f"{self._root}/{name}"))
-            return BucketFile(self, file)
+            return BucketFile(self, *self.do(partial(_open, self._store, f"{self._root}/{name}")))
         except BaseException:
             self._places.release()
             raise
@@ -115,8 +115,8 @@ class BucketFile:
 
     chunk = BUCKET_CHUNK
 
-    def __init__(self, bucket: ExportBucket, file: pa.NativeFile) -> None:
-        self._bucket, self._file, self.size = bucket, file, int(file.size())
+    def __init__(self, bucket: ExportBucket, file: pa.NativeFile, size: int) -> None:
+        self._bucket, self._file, self.size = bucket, file, size
 
     def seek(self, position: int) -> None:
         """Go to a position; the store is asked by the next `read`."""
@@ -132,6 +132,16 @@ class BucketFile:
         if not self._file.closed:
             self._file.close()
             self._bucket.closed()
+
+
+def _open(store: fs.FileSystem, path: str) -> tuple[pa.NativeFile, int]:
+    """Return an open file of a store and its size."""
+    file = store.open_input_file(path)
+    try:
+        return file, int(file.size())
+    except BaseException:
+        file.close()
+        raise
 
 
 def _caught(work: Callable[[], Any]) -> Any:

@@ -24,6 +24,7 @@ class MarketText(msgspec.Struct, frozen=True):
     rules: str  # Polymarket's description; Kalshi's rules_primary
     more_rules: str = ""  # Kalshi's rules_secondary
     label: str = ""  # Kalshi's yes_sub_title; Polymarket's groupItemTitle
+    label_names_yes: bool = False  # whether the label says of whom Yes comes true; else it is any short name
     outcomes: tuple[str, ...] = ("Yes", "No")
     source: str = ""  # Polymarket's resolutionSource; names of Kalshi's settlement_sources
     closes_at: str = ""  # as sent
@@ -105,6 +106,7 @@ def from_kalshi(market: dict[str, Any], event_title: str = "") -> MarketText:
         rules=str(market.get("rules_primary") or ""),
         more_rules=str(market.get("rules_secondary") or ""),
         label=str(market.get("yes_sub_title") or ""),
+        label_names_yes=True,
         closes_at=str(market.get("close_time") or ""),
         strike_type=str(market.get("strike_type") or ""),
         floor_strike=_decimal(market.get("floor_strike")),

@@ -220,12 +220,7 @@ def _build(draft: Draft, market: MarketText, label: Sequence[str]) -> Question:
         subject, rival = _match_event(slots, event, market, draft)
     else:
         _office_event(family, slots, event, draft)
-    if (
-        label
-        and market.exchange == "kalshi"
-        and "person" in slots
-        and names.folded(label) != names.folded(slots["person"])
-    ):
+    if label and market.label_names_yes and "person" in slots and names.folded(label) != names.folded(slots["person"]):
         raise UnreadError("subject", f"{' '.join(slots['person'])} / {' '.join(label)}")
     if family.kind != "match" and tuple(each.lower() for each in market.outcomes) != ("yes", "no"):
         raise UnreadError("polarity", " / ".join(market.outcomes))

@@ -21,7 +21,17 @@ def polymarket(title, rules, outcomes=("Yes", "No"), closes_at="2026-12-31T00:00
 
 
 def kalshi(rules, title="", label="", more_rules="", **strike):
-    return MarketText("kalshi", "KX-1", title, rules, more_rules, label, closes_at="2026-12-31T15:00:00Z", **strike)
+    return MarketText(
+        "kalshi",
+        "KX-1",
+        title,
+        rules,
+        more_rules,
+        label,
+        label_names_yes=True,
+        closes_at="2026-12-31T15:00:00Z",
+        **strike,
+    )
 
 
 OTHERWISE = "Otherwise, this market will resolve to “No”."
