@@ -16,12 +16,14 @@ import time
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any
 
+from dagster import DagsterInstance
 from dagster._cli.api import grpc_command
 from dagster._grpc import server
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from orchestration import assets as defs
+from orchestration.storage_pools import SharedInstance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +79,8 @@ def main() -> None:
     if url := os.environ.get("DAGSTER_PG_URL"):
         wait_for_database(url)
     server.DagsterApiServer = CodeServer  # type: ignore[misc]
+    # Runs are forked from another process, and open their own.
+    DagsterInstance.from_ref = staticmethod(SharedInstance(DagsterInstance.from_ref))  # type: ignore[assignment, method-assign]
     grpc_command()
 
 

@@ -13,7 +13,6 @@ import logging
 import os
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import psycopg
@@ -21,19 +20,16 @@ from dagster._daemon import cli
 
 from config import settings
 from config.logging import formatter
+from orchestration.storage_pools import pooled
 from sql import database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from dagster import DagsterInstance
+    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 2.0
 VANISHED_S = 6
-STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, POOL_MAX_OVERFLOW = 60_000, 3600, 20
 BUSY = "another host's daemon runs; this one takes over when that is gone"
 LOCK = """
     select case when pg_is_in_recovery() then null
@@ -118,28 +114,9 @@ def lead(url: str, run: Callable[[], None]) -> None:
 
 
 def run_pooled() -> None:
-    """Run Dagster's command with pools of connections to its storage.
-
-    Without them it connects anew for each statement, and each connection is a process: that took the demo almost as
-    much of the kernel's time as all programs together took of their own.
-    """
+    """Run Dagster's command with pools of connections to its storage."""
     cli.get_instance_for_cli = pooled(cli.get_instance_for_cli)  # type: ignore[assignment, attr-defined]
     cli.main()
-
-
-def pooled(
-    instance: Callable[..., AbstractContextManager[DagsterInstance]],
-) -> Callable[..., AbstractContextManager[DagsterInstance]]:
-    """Return the same way to open Dagster's instance, with connections that are kept."""
-
-    @contextmanager
-    def opened(**given: Any) -> Iterator[DagsterInstance]:
-        with instance(**given) as made:
-            # Named after the program that Dagster itself calls it for.
-            made.optimize_for_webserver(STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, POOL_MAX_OVERFLOW)
-            yield made
-
-    return opened
 
 
 def main() -> None:

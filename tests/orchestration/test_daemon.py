@@ -10,13 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from dagster._cli.utils import get_instance_for_cli
-from sqlalchemy import text
 
-from orchestration.daemon import EVERY_S, VANISHED_S, Lead, pooled
-from sql.database import sqlalchemy_url
+from orchestration.daemon import EVERY_S, VANISHED_S, Lead
 from tests import replicas
-from tests.databases import new_database
 from tests.patience import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[2]
@@ -154,22 +150,3 @@ def test_whatever_ends_the_look_ends_the_daemon():
 
     with pytest.raises(SystemExit):
         Lead("", lambda: sys.exit(1), sleep=lambda _: None).hold(Broken())
-
-
-def test_the_daemon_keeps_its_connections_to_dagsters_storage(cluster, tmp_path, monkeypatch):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    (tmp_path / "dagster.yaml").write_text("storage: {postgres: {postgres_url: {env: DAGSTER_PG_URL}}}")
-
-    def sessions(storage):
-        for _ in range(5):
-            with storage.connect() as conn:
-                yield conn.execute(text("select pg_backend_pid()")).scalar()
-
-    with new_database(cluster) as url:
-        monkeypatch.setenv("DAGSTER_PG_URL", sqlalchemy_url(url, driver="psycopg2"))
-        with pooled(get_instance_for_cli)() as instance:
-            kept = [len(set(sessions(storage))) for storage in (instance.run_storage, instance.schedule_storage)]
-            for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
-                storage._engine.dispose()
-
-    assert kept == [1, 1]
