@@ -16,14 +16,13 @@ import time
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any
 
-from dagster import DagsterInstance
 from dagster._cli.api import grpc_command
 from dagster._grpc import server
 from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from orchestration import assets as defs
-from orchestration.storage_pools import SharedInstance
+from orchestration.storage_pools import share_instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +78,7 @@ def main() -> None:
     if url := os.environ.get("DAGSTER_PG_URL"):
         wait_for_database(url)
     server.DagsterApiServer = CodeServer  # type: ignore[misc]
-    # Runs are forked from another process, and open their own.
-    DagsterInstance.from_ref = staticmethod(SharedInstance(DagsterInstance.from_ref))  # type: ignore[assignment, method-assign]
+    share_instance()  # of ticks: a run is forked from another process, and opens its own
     grpc_command()
 
 

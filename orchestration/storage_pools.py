@@ -10,28 +10,34 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from dagster import DagsterInstance
 from dagster_postgres.utils import create_pg_engine
+
+from sql.database import connection_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dagster import DagsterInstance
     from dagster._core.instance.ref import InstanceRef
 
 STATEMENT_TIMEOUT_MS = 60_000
-POOL_SIZE, MAX_OVERFLOW = 4, 20  # for each of three storages; the server allows 200 connections
+# Of each of three storages. Threads bound what is open: some 25 in the daemon, cores + 5 in the code server.
+POOL_SIZE, MAX_OVERFLOW = 3, 12
 RECYCLE_S = 3600
+VANISHED_S = 10
 
 
-def keep_connections(instance: DagsterInstance) -> None:
+def keep_connections(instance: DagsterInstance, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> None:
     """Give an instance's storages pools in place of a connection for each statement.
 
-    Dagster's own `optimize_for_webserver` keeps one connection for all threads, and fails the first statement after a
-    restart of the server.
+    Dagster's own `optimize_for_webserver` keeps one connection for all threads, fails the first statement after a
+    restart of the server, and keeps connections to a server that has become a replica.
     """
     for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
         made: Any = storage
-        options = made._engine.url.query.get("options", "")  # noqa: SLF001 (Dagster has no setting for it)
+        if not hasattr(made, "postgres_url"):  # an instance without our dagster.yaml
+            continue
+        given = made._engine.url.normalized_query.get("options", ())  # noqa: SLF001 (Dagster has no setting for it)
         made._engine = create_pg_engine(  # noqa: SLF001
             made.postgres_url,
             made._token_provider,  # noqa: SLF001
@@ -41,7 +47,11 @@ def keep_connections(instance: DagsterInstance) -> None:
             pool_recycle=RECYCLE_S,
             pool_pre_ping=True,
             pool_use_lifo=True,
-            connect_args={"options": f"{options} -c statement_timeout={STATEMENT_TIMEOUT_MS}"},
+            connect_args={
+                "options": " ".join([*given, f"-c statement_timeout={statement_timeout_ms}"]),
+                "target_session_attrs": "primary",
+                **connection_limits(connect_timeout_s=VANISHED_S, vanished_s=VANISHED_S),
+            },
         )
 
 
@@ -60,17 +70,25 @@ def pooled(
 
 
 class SharedInstance:
-    """Dagster's instance of this process, in place of one for each tick of a sensor or schedule."""
+    """One instance of Dagster for this process, which otherwise opens one for each tick of a sensor or schedule."""
 
     def __init__(self, open_instance: Callable[[InstanceRef], DagsterInstance]) -> None:
         self._open, self._lock = open_instance, Lock()
         self._held: tuple[InstanceRef, DagsterInstance] | None = None
 
-    def __call__(self, ref: InstanceRef) -> AbstractContextManager[DagsterInstance]:
+    def __call__(self, instance_ref: InstanceRef) -> AbstractContextManager[DagsterInstance]:
         """Return the instance for a `with` block, whose end leaves it open."""
-        with self._lock:
-            if self._held is None or self._held[0] != ref:
-                made = self._open(ref)
-                keep_connections(made)
-                self._held = ref, made
-            return nullcontext(self._held[1])
+        held = self._held
+        if held is None or held[0] != instance_ref:
+            with self._lock:
+                held = self._held
+                if held is None or held[0] != instance_ref:
+                    made = self._open(instance_ref)
+                    keep_connections(made)
+                    held = self._held = instance_ref, made
+        return nullcontext(held[1])
+
+
+def share_instance() -> None:
+    """Let all that opens Dagster's instance by its reference share one in this process."""
+    DagsterInstance.from_ref = staticmethod(SharedInstance(DagsterInstance.from_ref))  # type: ignore[assignment, method-assign]

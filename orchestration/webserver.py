@@ -30,6 +30,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
 from config import settings
+from orchestration.storage_pools import keep_connections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -42,7 +43,7 @@ OPEN_PATH = "/server_info"  # Dagster's version, for health checks
 GRAPHQL_PATH = "/graphql"
 MAX_WRONG, WRONG_TTL_S = 10, 60.0  # wrong passwords of one address, and how long they count
 MAX_ADDRESSES = 10_000
-STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, POOL_MAX_OVERFLOW = 15_000, 3600, 20  # as Dagster's own command has them
+STATEMENT_TIMEOUT_MS = 15_000  # as Dagster's own command has it
 
 
 class Guard:
@@ -141,7 +142,7 @@ def main(arguments: Sequence[str]) -> None:
 
     configure_loggers(formatter=given.log_format, log_level="INFO")
     with DagsterInstance.get() as instance:
-        instance.optimize_for_webserver(STATEMENT_TIMEOUT_MS, POOL_RECYCLE_S, POOL_MAX_OVERFLOW)
+        keep_connections(instance, STATEMENT_TIMEOUT_MS)
         with WorkspaceProcessContext(instance, WorkspaceFileTarget([given.workspace]), __version__) as context:
             app = create_app_from_workspace_process_context(context, live_data_poll_rate=2000)
             guard = Guard(app, password.get_secret_value(), settings.get().dagster_host_names)

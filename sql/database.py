@@ -32,18 +32,26 @@ def connect(
     A server whose machine vanished silently (power, firewall) is noticed after `vanished_s`, be the connection idle or
     in the middle of a statement: libpq alone waits for two hours, or a quarter of one.
     """
+    limits: dict[str, Any] = connection_limits(connect_timeout_s=connect_timeout_s, vanished_s=vanished_s)
     return psycopg.connect(
         url,
         autocommit=autocommit,
         application_name=name,
-        connect_timeout=connect_timeout_s,
-        keepalives_idle=min(15, vanished_s // 2),
-        keepalives_interval=min(5, max(1, vanished_s // 6)),
-        keepalives_count=3,
-        # It also ends a connection whose server has read nothing for so long, although it lives.
-        tcp_user_timeout=vanished_s * 1000,
         options=server_options(url, **parameters),
+        **limits,
     )
+
+
+def connection_limits(*, connect_timeout_s: int, vanished_s: int) -> dict[str, int]:
+    """Return libpq's parameters that end connections to a server which does not answer any more."""
+    return {
+        "connect_timeout": connect_timeout_s,
+        "keepalives_idle": min(15, vanished_s // 2),
+        "keepalives_interval": min(5, max(1, vanished_s // 6)),
+        "keepalives_count": 3,
+        # It also ends a connection whose server has read nothing for so long, although it lives.
+        "tcp_user_timeout": vanished_s * 1000,
+    }
 
 
 def server_options(url: str, **parameters: str | int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 MIN_SERVER_VERSION = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
-DAGSTER_CONNECTIONS = 40  # daemon, webserver, code server and four live runs, with what each keeps open
+DAGSTER_CONNECTIONS = 45  # daemon, webserver, code server and four live runs, with what each keeps open
 SHARD_CONNECTIONS = 8  # of the two runs of each further shard of the live feed
 
 

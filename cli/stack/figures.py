@@ -80,6 +80,7 @@ class PipelineFigures(msgspec.Struct):
     stages: list[StageLag] = []
     leases: list[FeedLease] = []
     gaps: int | None = None
+    gaps_by_cause: dict[str, int] = {}
     open_gaps: int = 0
     quarantined: int | None = None
     past: BackfillFigures | None = None
@@ -162,7 +163,7 @@ class FigureReader:
         counts = lag.merged(counted for counted, _ in rows)
         by_exchange = {name: lag.merged(each for each, of in rows if of == name) for name in {of for _, of in rows}}
         p99s = {name: lag.quantile(each, 0.99) for name, each in by_exchange.items()}
-        gaps, open_gaps = queries.gaps(conn)
+        gaps = list(queries.gaps(conn))
         p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
         return PipelineFigures(
             rows=dict(self.counter.rows),
@@ -172,8 +173,9 @@ class FigureReader:
             lags_p99_s={name: each / 1000 for name, each in sorted(p99s.items()) if each is not None},
             stages=[StageLag(*row) for row in queries.stages(conn)],
             leases=[FeedLease(*row) for row in queries.leases(conn)],
-            gaps=gaps,
-            open_gaps=open_gaps,
+            gaps=sum(count for _, count, _ in gaps),
+            gaps_by_cause={cause: count for cause, count, _ in gaps},
+            open_gaps=sum(still_open for *_, still_open in gaps),
             quarantined=queries.quarantined(conn),
             past=self._past(conn, force=count_all),
         )

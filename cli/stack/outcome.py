@@ -36,6 +36,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     past: BackfillFigures | None = None  # the back-fill, at the last reading
     past_at_60_s: BackfillFigures | None = None  # and 60 s after the first price
     coverage_gaps: int | None = None
+    gaps_by_cause: dict[str, int] = {}
     quarantined: int | None = None
     stages: dict[str, str] = {}
     reasons: dict[str, str] = {}
@@ -53,7 +54,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         for exchange, of in self.by_exchange.items():
             of.live_lag_p99_s = figures.lags_p99_s.get(exchange)
         self.rows = figures.rows
-        self.coverage_gaps = figures.gaps
+        self.coverage_gaps, self.gaps_by_cause = figures.gaps, figures.gaps_by_cause
         self.quarantined = figures.quarantined
         self.past = figures.past
         self.stages = {stage.stage: stage.status for stage in figures.stages}
@@ -114,13 +115,14 @@ def summary(outcome: Outcome, problems: list[str]) -> list[str]:
     first = f"first market after {seconds(outcome.time_to_first_market_s)}, "
     first += f"first price after {seconds(outcome.time_to_first_price_s)}"
     lag = f"live lag p50 {seconds(outcome.live_lag_p50_s)}, p99 {seconds(outcome.live_lag_p99_s)}"
+    causes = "; ".join(f"{count:,} {cause}" for cause, count in outcome.gaps_by_cause.items())
     past = outcome.past
     lines = [
         first,
         lag,
         f"rows: {rows or 'none'}",
         f"stages: {stages or 'none'}",
-        f"coverage gaps {outcome.coverage_gaps}, quarantined {outcome.quarantined}",
+        f"coverage gaps {outcome.coverage_gaps}{causes and f' ({causes})'}, quarantined {outcome.quarantined}",
     ]
     if len(outcome.by_exchange) > 1:
         lines[2:2] = [

@@ -80,10 +80,9 @@ class PlanDatabase:
     logins: Mapping[str, str] = field(default_factory=dict, repr=False)  # URLs of processes, by role
 
     def install(self) -> None:
-        """Install the embedded server, if the plan has one."""
-        if self.plan.embedded:
-            self.cluster().install(self.report)
-            self.configure_archiving()
+        """Install the embedded server."""
+        self.cluster().install(self.report)
+        self.configure_archiving()
 
     def configure_archiving(self) -> None:
         """Turn archiving of the write-ahead log on or off, as the settings say, before the server starts."""
@@ -137,7 +136,10 @@ class PlanDatabase:
         return make_conninfo(self.logins[PIPELINE], dbname=name) if PIPELINE in self.logins else self.dagster_url
 
     def open(self, supervisor: Supervisor, *, fresh: bool) -> None:
-        """Start the embedded server, or reach the user's; create missing databases, after dropping them if `fresh`."""
+        """Start the embedded server, or wait for the user's, and create the databases that are missing.
+
+        `fresh`: drop those of the embedded server before.
+        """
         if self.plan.embedded:
             database = EmbeddedDatabase(self.cluster(), supervisor.guard_last)
             supervisor.start(database)

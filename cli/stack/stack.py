@@ -1,4 +1,4 @@
-"""The programs of Presage and their start order."""
+"""Starts the services of a plan in their order."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class Stack:
     fresh: bool = False  # drop this source's data of earlier runs
     tape: dict[str, Any] | None = None  # what is played of each recording
     feeds: FeedHost | None = None
+    database: PlanDatabase = field(init=False, repr=False)
+    programs: Programs = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.database = PlanDatabase(self.plan, self.report)
@@ -55,7 +57,7 @@ class Stack:
             self._prepare_dagster()
         # These import for seconds and need no tables, so they start in parallel with the database.
         self.supervisor.start(*programs.sandboxes(), *([programs.code_server()] if "dagster" in roles else []))
-        self._bring_tables()
+        self._prepare_tables()
         on_tables()
         if "api" in roles:
             self.supervisor.start(programs.api())
@@ -88,7 +90,7 @@ class Stack:
         for watched in self.supervisor.watched.values():
             self.steps[watched.service.name] = watched.ready_after_s or 0.0
 
-    def _bring_tables(self) -> None:
+    def _prepare_tables(self) -> None:
         """Open the database and upgrade its schema, or wait until another host has."""
         if self.plan.migrates:
             with self._step("database"):

@@ -20,9 +20,9 @@ order by feed, role, run_id;
 -- Histograms of the lag from the exchange's timestamp to the commit, as recorded by the feeds, and of which exchange each is.
 select lag_counts, split_part(feed, '/', 1) from feed_stats where ts >= :since;
 
--- name: gaps()^
--- Gaps known, and those of them still open.
-select count(*), count(*) filter (where to_ts is null) from coverage_gaps;
+-- name: gaps()
+-- Causes of the gaps that are known, the most frequent first: how many of each, and how many of these are still open.
+select cause, count(*), count(*) filter (where to_ts is null) from coverage_gaps group by cause order by 2 desc, cause;
 
 -- name: quarantined()$
 -- Payloads refused.

@@ -27,10 +27,11 @@ class Store:
         return pa.PythonFile(self.opened[-1], mode="r")
 
 
-def test_a_file_whose_size_the_store_cannot_tell_is_closed_and_leaves_its_place_to_another(monkeypatch):
+def test_a_file_whose_size_the_store_cannot_tell_is_closed_and_leaves_its_place_to_another(monkeypatch, request):
     store = Store()
     monkeypatch.setattr(exported, "object_store", lambda _: store)
     bucket = exported.ExportBucket(Settings(_env_file=None, exports_s3="s3://presage/exports"))
+    request.addfinalizer(bucket._threads.kill)
 
     for _ in range(exported.MAX_OPEN + 1):
         with pytest.raises(OSError, match="connection reset"):

@@ -22,6 +22,7 @@ FIELDS = [
     "past",
     "past_at_60_s",
     "coverage_gaps",
+    "gaps_by_cause",
     "quarantined",
     "stages",
     "reasons",
@@ -68,6 +69,7 @@ def test_a_look_at_the_pipeline_goes_into_the_json(well):
         lag_p99_s=0.4,
         stages=[StageLag("discovery", "late", 901.0)],
         gaps=2,
+        gaps_by_cause={"listed before it was followed": 2},
         quarantined=1,
     )
 
@@ -75,6 +77,7 @@ def test_a_look_at_the_pipeline_goes_into_the_json(well):
 
     assert (well.rows, well.live_lag_p50_s, well.live_lag_p99_s) == ({"trades": 9}, 0.3, 0.4)
     assert (well.stages, well.coverage_gaps, well.quarantined) == ({"discovery": "late"}, 2, 1)
+    assert "coverage gaps 2 (2 listed before it was followed), quarantined 1" in summary(well, [])
 
 
 def test_what_keeps_a_stage_from_going_on_is_told(well):

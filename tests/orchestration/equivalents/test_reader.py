@@ -4,6 +4,7 @@ import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ HOSTILE = st.one_of(
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_raises_or_takes_more_steps_than_are_allowed(title, rules, more, label):
     left = MarketText("polymarket", "0x1", title, rules, more, label)
-    right = MarketText("kalshi", "KX", rules, title, label, more)
+    right = MarketText("kalshi", "KX", rules, title, label, more, label_names_yes=True)
 
     verdict = judge(left, right)
 
@@ -44,9 +45,7 @@ def test_no_text_raises_or_takes_more_steps_than_are_allowed(title, rules, more,
 def test_a_text_with_foreign_words_inside_is_never_identical(which, place, foreign):
     pair = PAIRS[which]
     rules = pair.kalshi.rules
-    spoilt = MarketText(
-        "kalshi", "KX", pair.kalshi.title, f"{rules[:place]} \n{foreign}\n {rules[place:]}", label=pair.kalshi.label
-    )
+    spoilt = msgspec.structs.replace(pair.kalshi, rules=f"{rules[:place]} \n{foreign}\n {rules[place:]}")
     known = spoilt.rules.split() == rules.split() or not any(c.isalnum() for c in foreign)
 
     verdict = judge(pair.polymarket, spoilt)

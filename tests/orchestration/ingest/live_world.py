@@ -22,7 +22,7 @@ from orchestration.ingest.feed import LiveFeed
 from orchestration.markets import catalogue
 from sql import database
 from sql.roles.rights import PIPELINE
-from tests.patience import PATIENCE_S
+from tests.patience import until as wait_until
 from tests.roles import login_url
 from tests.soak import truth
 from upstream.polymarket.gamma.client import Gamma
@@ -30,14 +30,6 @@ from upstream.sandbox.simulation import simulation
 from upstream.transport.http import Client, tls_context
 
 ROOT = Path(__file__).parents[3]
-
-
-def wait_until(condition, within_s=PATIENCE_S):
-    began = time.monotonic()
-    while not (found := condition()):
-        assert time.monotonic() - began < within_s, f"not within {within_s} s"
-        time.sleep(0.05)
-    return found
 
 
 def disable_listings(monkeypatch):
