@@ -178,7 +178,8 @@ class Stack(SimpleNamespace):
     """A stack that starts no programs."""
 
     def __init__(self, plan, supervisor, _report, *, fresh):
-        super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={}, tape=None, feeds=None)
+        database = SimpleNamespace(url="")
+        super().__init__(plan=plan, supervisor=supervisor, database=database, steps={}, tape=None, feeds=None)
 
     def start(self, on_tables):
         on_tables()
