@@ -19,15 +19,15 @@ KALSHI_RATE = 50.0  # messages a second, unless --rate says otherwise: two machi
 KALSHI_KEY_ID = "simulated"
 
 
-class Sandbox(NamedTuple):
-    """A simulated exchange."""
+class SandboxProgram(NamedTuple):
+    """The command that runs a simulated exchange, and where its controls are."""
 
     name: str
     command: list[str]
     url: str
 
 
-def of(plan: Plan) -> list[Sandbox]:
+def of(plan: Plan) -> list[SandboxProgram]:
     """Return the simulated exchanges that a plan needs, or the one that plays a tape; none, of real ones."""
     if plan.source == "exchange":
         return []
@@ -57,17 +57,17 @@ def environment(plan: Plan) -> dict[str, str]:
     return found
 
 
-def _polymarket(plan: Plan) -> Sandbox:
+def _polymarket(plan: Plan) -> SandboxProgram:
     port = plan.ports.sandbox
     given = {"--speed": plan.speed, "--rate": plan.rate, "--markets": plan.markets, "--log": plan.truth}
     if plan.source == "simulated" and plan.backfill_days:
         given |= {"--past": plan.backfill_days, "--past-until-ms": _first_started_ms(plan)}
     source = ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
     command = ["-m", "upstream.sandbox", "--port", str(port), *source, *_options(given)]
-    return Sandbox("sandbox", [sys.executable, *command], f"http://127.0.0.1:{port}/sandbox")
+    return SandboxProgram("sandbox", [sys.executable, *command], f"http://127.0.0.1:{port}/sandbox")
 
 
-def _kalshi(plan: Plan) -> Sandbox:
+def _kalshi(plan: Plan) -> SandboxProgram:
     port, log = plan.ports.kalshi, plan.truth and plan.truth.with_name(f"{plan.truth.name}.{KALSHI.name}")
     given = {"--rate": plan.rate or KALSHI_RATE, "--markets": plan.markets, "--log": log}
     key = f"{KALSHI_KEY_ID}={_key(plan).with_suffix('.pub')}"
@@ -82,7 +82,7 @@ def _kalshi(plan: Plan) -> Sandbox:
         "--key",
         key,
     ]
-    return Sandbox("sandbox-kalshi", [sys.executable, *command], f"http://127.0.0.1:{port}/sandbox")
+    return SandboxProgram("sandbox-kalshi", [sys.executable, *command], f"http://127.0.0.1:{port}/sandbox")
 
 
 def _options(given: Mapping[str, object]) -> list[str]:

@@ -19,14 +19,13 @@ from cli.stack.ports import Ports
 from cli.stack.readiness import fetch
 from config import tunables
 from orchestration.feeds.shards import Shard
-from sql.embedded import Cluster
+from sql.embedded import Cluster, cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 ROOT = Path(__file__).parents[2]
-
-
+PROGRAMS_STOP_S = 60  # their own limits add up to less
 SANDBOXES = {"polymarket": "sandbox", "kalshi": "kalshi"}  # by exchange: its port's name
 
 
@@ -157,9 +156,23 @@ class RunningDemo:
         return fetch(f"http://127.0.0.1:{getattr(ports, SANDBOXES[name])}/sandbox/status")
 
     def stop(self) -> int:
+        """Stop the demo; return its exit status. Raises AssertionError, with what it still ran, if it takes too long.
+
+        Its last act is the database's checkpoint, which lasts as long as the disk needs.
+        """
         self.process.terminate()
         try:
-            return self.process.wait(timeout=60)
+            return self.process.wait(timeout=PROGRAMS_STOP_S + cluster.STOP_S)
+        except subprocess.TimeoutExpired:
+            left = [
+                "ps",
+                "-o",
+                "pid,ppid,stat,wchan:20,etimes,args",
+                "-p",
+                _listed(guard.descendants(self.process.pid)),
+            ]
+            found = subprocess.run(left, stdout=subprocess.PIPE, text=True, check=False).stdout
+            raise AssertionError(f"the demo does not end:\n{self.log_text()[-4000:]}\n{found}") from None
         finally:
             self.process.kill()
             self.output.close()
@@ -167,6 +180,10 @@ class RunningDemo:
     def erase(self) -> None:
         """Delete the database; the demo's other files stay until pytest removes them."""
         Cluster(self.data_dir / "database").erase()
+
+
+def _listed(pids: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(pids))) or "0"
 
 
 class CommitWatcher(threading.Thread):

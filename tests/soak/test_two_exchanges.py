@@ -46,16 +46,17 @@ STATUSES = """
 
 
 class Fault(NamedTuple):
-    """A fault, and the exchange that it strikes; None: both."""
+    """A fault, and the exchange that it strikes; None: both. `victim` returns the pid of what `signal` goes to."""
 
     name: str
     exchange: str | None
-    strike: Callable[[RunningDemo], None]
+    victim: Callable[[RunningDemo], int]
+    signal: signal.Signals = signal.SIGKILL
 
 
 def of_exchange(exchange: str) -> list[Fault]:
     return [
-        Fault(f"{exchange}: {what}", exchange, lambda demo, r=role, s=sign: os.kill(demo.lease(r, exchange).pid, s))
+        Fault(f"{exchange}: {what}", exchange, lambda demo, r=role: demo.lease(r, exchange).pid, sign)
         for what, role, sign in (
             ("kill -9 of the leader", "leader", signal.SIGKILL),
             ("kill -9 of the standby", "standby", signal.SIGKILL),
@@ -65,7 +66,7 @@ def of_exchange(exchange: str) -> list[Fault]:
 
 
 def of_service(name: str) -> Fault:
-    return Fault(f"kill -9 of the {name}", None, lambda demo: os.kill(demo.pid(name), signal.SIGKILL))
+    return Fault(f"kill -9 of the {name}", None, lambda demo: demo.pid(name))
 
 
 FAULTS = [*of_exchange("polymarket"), *of_exchange("kalshi"), of_service("code-server"), of_service("database")]
@@ -104,16 +105,18 @@ class Untouched:
             return {gap[:4] for gap in conn.execute(GAPS) if gap[0] == self.exchange and gap[3] != LISTED}
 
 
-def runs(demo: RunningDemo) -> set[str]:
-    return {lease.run_id for lease in demo.leases()}
+def pids(demo: RunningDemo) -> set[int]:
+    """Return the pids of the runs and of the services; a struck one goes when its successor is known."""
+    services = {service["pid"] for service in demo.running()["services"].values()}
+    return services | {lease.pid for lease in demo.leases()}
 
 
 def strike(demo: RunningDemo, fault: Fault) -> str:
     """Let a fault strike and wait until everything is whole; return what happened."""
     other = fault.exchange and Untouched(demo, OTHER[fault.exchange])
-    struck, before = time.monotonic(), runs(demo)
-    fault.strike(demo)
-    while time.monotonic() - struck < 1.0 or not demo.whole() or (other and before <= runs(demo)):
+    struck, victim = time.monotonic(), fault.victim(demo)
+    os.kill(victim, fault.signal)
+    while victim in pids(demo) or not demo.whole():
         assert time.monotonic() - struck < RECOVERY_S, f"not whole again:\n{demo.log_text()[-4000:]}"
         assert demo.process.poll() is None, demo.log_text()[-4000:]
         if other:
