@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from config import settings
 from config.exchanges import EXCHANGES, KALSHI, POLYMARKET
-from orchestration.ingest.exchanges.kalshi import KalshiClient
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
-from upstream.kalshi.signing import MISSING, read_signer
 from upstream.transport.errors import Unauthenticated
 
 if TYPE_CHECKING:
@@ -28,6 +26,8 @@ def client_of(exchange: Exchange, at: Settings | ExchangeResource) -> ExchangeCl
 
 def kalshi_signer() -> Signer | None:
     """Return what signs requests to Kalshi by the settings; None without a key."""
+    from upstream.kalshi.signing import read_signer  # noqa: PLC0415 (cryptography takes 8 MB)
+
     configured = settings.get()
     key_id = configured.kalshi_key_id
     return read_signer(key_id.get_secret_value() if key_id else None, configured.kalshi_private_key_file)
@@ -58,10 +58,14 @@ def _polymarket(at: Settings | ExchangeResource) -> ExchangeClient:
 
 
 def _kalshi(at: Settings | ExchangeResource) -> ExchangeClient:
+    from orchestration.ingest.exchanges.kalshi import KalshiClient  # noqa: PLC0415 (brings cryptography along)
+
     return KalshiClient(at.kalshi_url, at.kalshi_socket_url, kalshi_signer(), at.source)
 
 
 def _missing_key() -> str:
+    from upstream.kalshi.signing import MISSING  # noqa: PLC0415 (brings cryptography along)
+
     try:
         return "" if kalshi_signer() else MISSING
     except Unauthenticated as fault:
