@@ -4,26 +4,35 @@
 
 -- name: kinds(exchange)$
 -- Each kind of data of an exchange: from when to when, how many gaps of which state, how long they last together, up to which day it was
--- reconciled; `off`, what it has not or what was never recorded of it.
+-- reconciled; `off`, what it has not or what was never recorded of it. Planned for any exchange: planning anew takes longer than reading.
+with asked as materialized (select :exchange::text as exchange)
 select coalesce(json_agg(coverage_record(
     kind, case when p.off or h.stage is null then 'off' else p.status end, coalesce(h.held, '{}'), g.missing,
     coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(f.filled, 0),
-    (select max(day) from coverage_days d where d.kind = own(k.kind, :exchange::text))
+    (select max(day) from coverage_days d where d.kind = own(k.kind, (select exchange from asked)))
 ) order by k.place), '[]')::text
 from unnest(array['trades', 'books', 'settlements']) with ordinality as k (kind, place)
-left join (select * from coverage_held where exchange = :exchange) as h using (kind)
+left join (select * from coverage_held where exchange = (select exchange from asked)) as h using (kind)
 left join pipeline_status p using (stage)
 left join (
     select
         kind, count(*) filter (where to_ts is null) as open, count(*) filter (where to_ts is not null and kind = 'trades') as fillable,
         count(*) filter (where to_ts is not null and kind <> 'trades') as lost, range_agg(gap_span(from_ts, to_ts)) as missing
     from coverage_gaps
-    where filled_at is null and exchange = :exchange
+    where filled_at is null and exchange = (select exchange from asked)
     group by kind
     union all
-    select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes where :exchange = 'polymarket' group by kind
+    select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts))
+    from chain_holes
+    where (select exchange from asked) = 'polymarket'
+    group by kind
 ) as g using (kind)
-left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null and exchange = :exchange group by kind) as f using (kind);
+left join (
+    select kind, count(*) as filled
+    from coverage_gaps
+    where filled_at is not null and exchange = (select exchange from asked)
+    group by kind
+) as f using (kind);
 
 -- name: kinds_of_market(market_key)$
 -- The same of one market, as far as it existed, and its first and last row.

@@ -86,3 +86,16 @@ print(feed is again, *({"feed", "markets"} & vars(sys.modules["sql.queries"]).ke
 def test_what_is_no_topic_is_no_attribute(name):
     with pytest.raises(AttributeError, match=re.escape(name)):
         getattr(queries, name)
+
+
+def test_coverage_is_planned_once_for_all_exchanges(database_url):
+    """Its plan takes longer to make than to execute, and one for a given exchange looks cheaper to the server."""
+    with database.connect(database_url) as conn:
+        conn.prepare_threshold = 0
+        for n in range(20):
+            queries.coverage.kinds(conn, exchange=("polymarket", "kalshi")[n % 2])
+        conn.prepare_threshold = None
+        plans = "select generic_plans from pg_prepared_statements where statement like '%coverage_record%'"
+        ((planned_once,),) = conn.execute(plans).fetchall()
+
+    assert planned_once > 10
