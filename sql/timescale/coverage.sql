@@ -51,10 +51,12 @@ as $$
 $$;
 
 -- Since when an exchange's live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
+-- In plpgsql, so that a session plans it once: planning takes longer than reading.
 create function recorded_since(exchange text) returns timestamptz
-language sql stable parallel safe
+language plpgsql stable parallel safe
 as $$
-    select coalesce(
+begin
+    return coalesce(
         (
             select to_timestamp((value #>> '{}')::bigint / 1000.0)
             from settings
@@ -74,7 +76,13 @@ as $$
                 from (
                     select
                         coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards,
-                        (select s.ts from feed_stats s where s.feed = feeds.feed and s.messages > 0 order by s.ts limit 1) as first
+                        (
+                            select s.ts
+                            from feed_stats s
+                            where s.feed = feeds.feed and s.messages > 0
+                            order by s.ts
+                            limit 1
+                        ) as first
                     from feeds
                     where feed = exchange or starts_with(feed, exchange || '/')
                 ) as firsts
@@ -83,6 +91,7 @@ as $$
             ) as begun
         )
     );
+end;
 $$;
 
 -- Polymarket's, for the release before.
