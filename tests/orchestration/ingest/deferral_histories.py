@@ -20,7 +20,7 @@ from orchestration.ingest.sockets.pulse import Pulse
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from tests import stream_rows
-from tests.orchestration.ingest.builders import NOW, UNREACHABLE, save, token
+from tests.orchestration.ingest.builders import UNREACHABLE, save, token
 from upstream.polymarket.market_channel import outgoing
 from upstream.polymarket.market_channel.socket import parse
 from upstream.transport.micro import ONE, text
@@ -45,14 +45,14 @@ TABLES = (
 class Market:
     """The exchange's side of a market: its book, and frames as the exchange sends them."""
 
-    def __init__(self, key, dice):
+    def __init__(self, key, dice, now_ms):
         self.tokens = token(key, 0, str(7 * 10**76 + key)), token(key, 1, str(8 * 10**76 + key))
         self.dice = dice
         self.bids = {at * 10_000: 5 * ONE for at in range(40, 50, 3)}
         self.asks = {at * 10_000: 5 * ONE for at in range(51, 60, 3)}
         self.tick = 10_000
         self.trading = 1.2
-        self.ts_ms = NOW
+        self.ts_ms = now_ms
 
     def frames(self, ts_ms):
         """Return the frames of one order."""
@@ -136,7 +136,7 @@ class Socket:
 class Run:
     """A run of the feed without sockets: what it receives is handed to it."""
 
-    def __init__(self, url, clock, run_id, *, defers=False, max_kept_bytes=ENOUGH, capacity=50_000_000):
+    def __init__(self, url, clock, run_id, *, began_ms, defers=False, max_kept_bytes=ENOUGH, capacity=50_000_000):
         exchange = ExchangeClock(clock)
         self.normalizer = (
             DeferringNormalizer(clock, exchange=exchange, max_kept_bytes=max_kept_bytes)
@@ -156,7 +156,7 @@ class Run:
             self.leader,
             self.standby_filler,
             in_thread=in_thread,
-            socket_newest_ms=lambda: [self.socket.newest_ms or NOW],
+            socket_newest_ms=lambda: [self.socket.newest_ms or began_ms],
             run_id=run_id,
             book_flush_s=1.0,
             ring_s=1,
@@ -188,14 +188,17 @@ def array(messages):
     return b"[" + b",".join(map(msgspec.json.encode, messages)) + b"]"
 
 
-def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one history after the other)
-    """Play a history in which a standby takes over from a leader; return all that is stored."""
+def play(url, conn, seed, began_ms, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one history after the other)
+    """Play a history in which a standby takes over from a leader; return all that is stored.
+
+    It begins at `began_ms`, which is now: readers of books look back a quarter of an hour by the database's clock.
+    """
     conn.execute("truncate " + ", ".join(TABLES))
     conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion'")
-    dice, now = random.Random(seed), [NOW / 1000]
-    markets = [Market(key, dice) for key in range(1, MARKETS + 1)]
-    leader = Run(url, lambda: now[0], "leader")
-    standby = Run(url, lambda: now[0], "standby", defers=defers, max_kept_bytes=max_kept_bytes)
+    dice, now = random.Random(seed), [began_ms / 1000]
+    markets = [Market(key, dice, began_ms) for key in range(1, MARKETS + 1)]
+    leader = Run(url, lambda: now[0], "leader", began_ms=began_ms)
+    standby = Run(url, lambda: now[0], "standby", began_ms=began_ms, defers=defers, max_kept_bytes=max_kept_bytes)
     lease = FeedLease(url, "polymarket", "leader", 600.0)
     kept, dropped, leads, overtaken = 0, False, True, 0
     takeover = dice.randint(STEPS // 3, STEPS - 20)
@@ -207,7 +210,7 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
         for run in (leader, standby):
             for each in itertools.chain.from_iterable(market.tokens for market in markets):
                 run.normalizer.follow(each, 10_000)
-            run.receive(array(market.book(outcome, NOW) for market in markets for outcome in (0, 1)))
+            run.receive(array(market.book(outcome, began_ms) for market in markets for outcome in (0, 1)))
         leader.tick(may_lead=True)
         assert leader.committer.leading
         for step in range(STEPS):

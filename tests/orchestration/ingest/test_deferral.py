@@ -99,7 +99,7 @@ def make(*, max_kept_bytes=ENOUGH, clock=None):
     """Return a normalizer that defers, a market with verified books, a socket, and the clock."""
     now = clock or [NOW / 1000]
     made = DeferringNormalizer(lambda: now[0], exchange=ExchangeClock(lambda: now[0]), max_kept_bytes=max_kept_bytes)
-    market = Market(1, random.Random(1))
+    market = Market(1, random.Random(1), NOW)
     for each in market.tokens:
         made.follow(each, 10_000)
     made.apply(parse(array([market.book(0, NOW), market.book(1, NOW)])))
@@ -259,8 +259,8 @@ def test_kept_frames_count_in_the_memory_of_a_run():
 
 def test_a_takeover_tells_of_no_progress_until_all_that_was_kept_is_written(database_url_of_file):
     now = [NOW / 1000]
-    run = Run(database_url_of_file, lambda: now[0], "me", defers=True)
-    market = Market(1, random.Random(1))
+    run = Run(database_url_of_file, lambda: now[0], "me", began_ms=NOW, defers=True)
+    market = Market(1, random.Random(1), NOW)
     for each in market.tokens:
         run.normalizer.follow(each, 10_000)
     run.receive(array([market.book(0, NOW), market.book(1, NOW)]))
@@ -292,7 +292,7 @@ def test_frames_that_become_rows_do_not_count_twice():
 
 
 def test_what_a_full_ring_has_no_room_for_goes_at_the_next_tick(database_url_of_file):
-    run = Run(database_url_of_file, lambda: NOW / 1000, "me", defers=True, capacity=10_000)
+    run = Run(database_url_of_file, lambda: NOW / 1000, "me", began_ms=NOW, defers=True, capacity=10_000)
     for nth in range(3):
         run.backlog.add(WriteBatch(trades=trades(5, ts_ms=NOW + nth * 100), received_ms=NOW))
     assert len(run.backlog) == 3
@@ -406,7 +406,7 @@ def test_a_fault_while_frames_are_parsed_leaves_clock_and_batch_as_they_were(mon
 def test_a_frame_that_cannot_be_kept_is_refused(monkeypatch):
     receiver = Receiver(Settings(_env_file=None, live_standby_defers=True), UNREACHABLE, None, run_id="me")
     monkeypatch.setattr(receiver.normalizer, "_may_keep", lambda _: 1 / 0)
-    market = Market(1, random.Random(1))
+    market = Market(1, random.Random(1), NOW)
     for each in market.tokens:
         receiver.normalizer.follow(each, 10_000)
     receiver.normalizer.defers = True
