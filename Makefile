@@ -95,7 +95,7 @@ tested: collected installed .venv-exchange/.installed
 test: ## Lint and every test (below 10 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j4 lint tested
 
-test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days: ARGS="--at 'today 00:05'"
+test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days, and late: ARGS="--at 'today 00:05'"
 	$(BIN)/python -m tests.hours --workers $(WORKERS) $(ARGS)
 
 RUNS ?= 20

@@ -22,6 +22,7 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from orchestration import assets as defs
+from orchestration import run_priority
 from orchestration.storage_pools import share_instance
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ USABLE = "select coalesce(has_table_privilege(to_regclass('runs'), 'insert'), ha
 PRELOADED = [
     "orchestration.definitions",
     *(f"orchestration.assets.{module.name}" for module in pkgutil.iter_modules(defs.__path__)),
-    *("dagster._grpc.impl", "dagster_postgres", "dagster_pipes"),
+    *("orchestration.run_priority", "dagster._grpc.impl", "dagster_postgres", "dagster_pipes"),
 ]
 
 
@@ -78,6 +79,7 @@ def main() -> None:
     if url := os.environ.get("DAGSTER_PG_URL"):
         wait_for_database(url)
     server.DagsterApiServer = CodeServer  # type: ignore[misc]
+    server.start_run_in_subprocess = run_priority.execute  # type: ignore[attr-defined]
     share_instance()  # of ticks: a run is forked from another process, and opens its own
     grpc_command()
 

@@ -30,6 +30,7 @@ from sql.embedded import Cluster
 from tests import databases, factories, roles
 from tests.chain import Anvil, Chain, FaultyRpc
 from tests.community import Community
+from tests.hours.late import LATE_S, jump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,8 +95,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is loaded from garbage collection."""
+    """Exempt what is loaded from garbage collection, and let the clock jump where tests are to run late."""
     gc.freeze()
+    if late := os.environ.get(LATE_S):
+        jump(int(late))
 
 
 class GivenServer:

@@ -9,7 +9,7 @@ select record::text from book_records where market_key = :market_key and outcome
 -- feed is late; else null.
 select case when m.status <> 'ACTIVE' then 'ended' when not b.verified then 'doubted' when b.verified and not feed.alive then 'late' end
 from markets m
-cross join lateral (select exists (select from alive_exchanges where exchange = m.exchange) as alive) as feed
+cross join lateral (select m.exchange = any ((select live_exchanges())::text[]) as alive) as feed
 left join live_books b on b.market_key = m.market_key and b.outcome = :outcome
 where m.market_key = :market_key;
 

@@ -131,8 +131,7 @@ order by market_key desc;
 -- A market with its live price, the state of its order book, and its last 24 hours.
 select left(m.record::text, -1) || ',' || substr(extra::text, 2)
 from market_records m
-join markets k using (market_key)
-cross join lateral (select exists (select from alive_exchanges where exchange = k.exchange) as alive) as feed
+cross join lateral (select m.exchange = any ((select live_exchanges())::text[]) as alive) as feed
 left join live_books b on b.market_key = m.market_key and b.outcome = 0 and m.status = 'ACTIVE'
 cross join lateral (
     select json_build_object(

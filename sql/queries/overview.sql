@@ -69,7 +69,7 @@ with state as (
             'age_ms', greatest(0, as_ms(now()) - as_ms(p.ts))
         ) as price
     from markets m
-    cross join lateral (select exists (select from alive_exchanges where exchange = m.exchange) as alive) as feed
+    cross join lateral (select m.exchange = any ((select live_exchanges())::text[]) as alive) as feed
     left join live_books b on b.market_key = m.market_key and b.outcome = 0 and m.status = 'ACTIVE'
     left join live_prices p on p.market_key = m.market_key and p.outcome = 0 and m.status = 'ACTIVE'
     where m.market_key = :market_key

@@ -118,7 +118,7 @@ cross join lateral (
     left join live_prices traded on traded.market_key = given.market_key and traded.outcome = given.traded
 ) as s
 left join lateral (
-    select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges))
+    select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and m.exchange = any ((select live_exchanges())::text[])
 ) as live on true
 cross join lateral (
     select case when m.status = 'RESOLVED' then m.outcome_prices[given.outcome + 1] else coalesce(s.last, s.close, live.mid) end as price

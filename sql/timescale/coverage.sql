@@ -99,6 +99,24 @@ create function recorded_since() returns timestamptz
 language sql stable parallel safe
 return recorded_since('polymarket');
 
+-- Exchanges whose feed is on. In plpgsql, as above: the queries of lists are planned anew for each page.
+create function enabled_exchanges() returns text[]
+language plpgsql stable parallel safe
+as $$
+begin
+    return array(select exchange from exchange_feeds() join stage_clocks using (stage) where not detail ? 'off');
+end;
+$$;
+
+-- Exchanges of which what is live can be relied on: `alive_exchanges`.
+create function live_exchanges() returns text[]
+language plpgsql stable parallel safe
+as $$
+begin
+    return array(select exchange from alive_exchanges);
+end;
+$$;
+
 -- What a gap spans; one that goes on, up to now.
 create function gap_span(from_ts timestamptz, to_ts timestamptz) returns tstzrange
 language sql stable parallel safe

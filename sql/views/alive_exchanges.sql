@@ -1,6 +1,6 @@
 -- Exchanges of which what is live can be relied on: the feed's leader gave a sign of life within ten seconds, and nothing that it heard
 -- waits to be written, or what it has written is not stale. A quiet exchange leaves nothing waiting; the setting is read only where
--- something waits. (The view's name sorts before those of the views that need it. `alive_feed` is Polymarket's, for the release before.)
+-- something waits. (Others call `live_exchanges()`, which plans it once in each session. `alive_feed` is Polymarket's, for the release before.)
 create view alive_exchanges as
 select exchange
 from exchange_feeds()

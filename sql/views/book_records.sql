@@ -36,4 +36,4 @@ cross join lateral (
         coalesce(sum(price::numeric * size), 0) as worth
     from unnest(b.ask_prices, b.ask_sizes) as level (price, size)
 ) as asks
-where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges));
+where m.status = 'ACTIVE' and b.verified and m.exchange = any ((select live_exchanges())::text[]);

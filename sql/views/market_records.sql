@@ -26,9 +26,8 @@ select
                 as_number(volume_usd) as volume_usd,
                 coalesce(
                     (select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key),
-                    case when exchange = any (array(  -- nothing is known of one that is not recorded
-                        select feeds.exchange from exchange_feeds() feeds join stage_clocks using (stage) where not detail ? 'off'
-                    )) then 0 end
+                    -- Nothing is known of one that is not recorded.
+                    case when exchange = any ((select enabled_exchanges())::text[]) then 0 end
                 ) as volume_24h_usd,
                 as_number(volume_24h_usd) as exchange_volume_24h_usd,
                 as_number(liquidity_usd) as liquidity_usd,

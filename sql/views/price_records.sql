@@ -25,4 +25,4 @@ select
 from live_prices p
 join markets m using (market_key)
 join live_books b on b.market_key = p.market_key and b.outcome = p.outcome
-where m.status = 'ACTIVE' and b.verified and m.exchange = any (array(select exchange from alive_exchanges));
+where m.status = 'ACTIVE' and b.verified and m.exchange = any ((select live_exchanges())::text[]);

@@ -22,10 +22,13 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.hours.late import LATE_S, OFFSET_S
 from tests.hours.moments import moments
 
 ROOT = Path(__file__).parents[2]
 MAX_PASS_S = 1800
+LATE = "now, run late"  # forty minutes after they were collected: what they know of the clock by then is old
+LATENESS_S = 2400
 MAX_ENDING_S = 120  # for its failures so far
 PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
 # Tests that wait for other processes are late on a busy machine.
@@ -49,7 +52,7 @@ class Pass(NamedTuple):
 def main() -> int:
     """Run the requested passes, print each result, and fail if one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hours", description=__doc__.partition("\n")[0])
-    names = list(moments(_today()))
+    names = [*moments(_today()), LATE]
     parser.add_argument("--at", action="append", choices=names, metavar="MOMENT", help=f"one of: {', '.join(names)}")
     parser.add_argument("--load", type=int, metavar="RUNS", help="instead: so many runs beside a busy processor")
     busy = "busy loops beside those runs; 0 where other work is their load"
@@ -70,19 +73,26 @@ def main() -> int:
 
 
 def at_hours(given: argparse.Namespace) -> list[Pass]:
-    """Run the tests that read the clock at each moment."""
-    wanted = [(name, at) for name, at in moments(_today()).items() if name in (given.at or [name])]
+    """Run the tests that read the clock at each moment, and once long after they were collected."""
+    clocks = {name: {OFFSET_S: _offset(at)} for name, at in moments(_today()).items()}
+    clocks[LATE] = {OFFSET_S: "0", LATE_S: str(LATENESS_S)}
     arguments = ["-n", given.workers, "--dist", "loadfile", "-m", "clock and not soak", *(given.paths or ["tests"])]
     with tempfile.TemporaryDirectory(prefix="presage-clock-") as folder:
         Path(folder).chmod(0o755)  # as root the database runs as another user, who must read it too
-        library = Path(folder) / "clock.so"
-        source = Path(__file__).with_name("clock.c")
-        subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
-        library.chmod(0o755)
+        library = compiled(Path(folder))
         return [
-            _run(name, arguments, {"LD_PRELOAD": str(library), "PRESAGE_CLOCK_OFFSET_S": _offset(at)})
-            for name, at in wanted
+            _run(name, arguments, {"LD_PRELOAD": str(library), **clock})
+            for name, clock in clocks.items()
+            if name in (given.at or [name])
         ]
+
+
+def compiled(folder: Path) -> Path:
+    """Compile the library that moves the clock."""
+    library, source = folder / "clock.so", Path(__file__).with_name("clock.c")
+    subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
+    library.chmod(0o755)
+    return library
 
 
 def under_load(given: argparse.Namespace) -> list[Pass]:

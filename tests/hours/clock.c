@@ -16,10 +16,17 @@
 #define OFFSET "PRESAGE_CLOCK_OFFSET_S="
 #define PRELOAD "LD_PRELOAD="
 
+static time_t seconds;
+static int known;
+
+/* The variable was changed: the clock jumps. */
+void reread_offset(void)
+{
+    known = 0;
+}
+
 static time_t offset(void)
 {
-    static time_t seconds;
-    static int known;
     if (!known) {
         const char *given = getenv("PRESAGE_CLOCK_OFFSET_S");
         seconds = given ? atol(given) : 0;

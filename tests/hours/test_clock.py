@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import datetime as dt
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.hours.__main__ import ROOT, UNDER_LOAD
+from tests.hours.__main__ import ROOT, UNDER_LOAD, compiled
+from tests.hours.late import OFFSET_S
 from tests.hours.moments import moments
 
 CLOSE = dt.timedelta(seconds=30)
@@ -48,6 +50,30 @@ print(time.monotonic() - begun)
     )
 
     assert float(waited.stdout) > 0.4
+
+
+def test_the_clock_jumps_for_a_process_and_for_those_that_it_starts(tmp_path):
+    program = """
+import subprocess, sys, time
+from orchestration.ingest.clock import steady_s
+from tests.hours.late import jump
+before = time.time()
+jump(3600)
+other = subprocess.run([sys.executable, "-c", "import time; print(time.time())"], capture_output=True, check=True)
+print(*(at - before for at in (time.time(), steady_s(), float(other.stdout))))
+"""
+    moved = {"LD_PRELOAD": str(compiled(tmp_path)), OFFSET_S: os.environ.get(OFFSET_S, "0")}
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, **moved},
+    )
+
+    assert [round(float(each) / 60) for each in said.stdout.split()] == [60, 60, 60]
 
 
 @pytest.mark.parametrize("today", [dt.date(2026, 11, 22), dt.date(2027, 12, 31), dt.date(2028, 2, 29)])

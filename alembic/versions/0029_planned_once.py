@@ -1,0 +1,24 @@
+"""What views and functions look up of exchanges is planned once in each session, not with each query."""
+
+from pathlib import Path
+
+from alembic import op
+
+from sql import timescale
+
+revision, down_revision = "0029", "0028"
+
+FOLDER = Path(__file__).with_suffix("")
+
+
+def upgrade() -> None:
+    _run("up")
+
+
+def downgrade() -> None:
+    _run("down")
+
+
+def _run(name: str) -> None:
+    for statement in timescale.statements(FOLDER / f"{name}.sql"):
+        op.execute(statement)
