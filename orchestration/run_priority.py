@@ -1,4 +1,4 @@
-"""Processor time of runs: feeds go before all others where it is scarce, as live data cannot wait."""
+"""Processor time of runs: feeds and discovery go before all others where it is scarce, as live data cannot wait."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dagster._core.definitions.reconstruct import ReconstructableJob
 
 PRIORITY = "dagster/priority"
-FEED_PRIORITY = 7
-"""Least priority of a feed's job, by Dagster's tag."""
+URGENT = 7
+"""Least priority of the jobs that live data needs, by Dagster's tag."""
 NICENESS = 5
 """Added to that of other runs: beside a feed on a busy core they get a quarter of it."""
 
@@ -26,6 +26,6 @@ def execute(run: str, job: ReconstructableJob, *queues: Any) -> None:
 
 
 def give_way(tags: Mapping[str, str]) -> None:
-    """Lower this process's priority unless the tags are those of a feed's job."""
-    if int(tags.get(PRIORITY, "0")) < FEED_PRIORITY:
+    """Lower this process's priority unless the tags are those of an urgent job."""
+    if int(tags.get(PRIORITY, "0")) < URGENT:
         os.nice(NICENESS)

@@ -1,4 +1,4 @@
-"""Feeds go before other runs where processor time is scarce."""
+"""Feeds and discovery go before other runs where processor time is scarce."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dagster._grpc import server
 from orchestration import code_server, run_priority
 from orchestration.definitions import defs
 
-FEEDS = {"live", "live_kalshi", "settlement", "delivery"}
+URGENT = {"live", "live_kalshi", "discovery", "discovery_kalshi", "settlement", "delivery"}
 
 
-def test_all_runs_but_those_of_feeds_give_way(monkeypatch):
+def test_all_runs_that_live_data_does_not_need_give_way(monkeypatch):
     given = []
     monkeypatch.setattr(os, "nice", given.append)
     keeping = set()
@@ -26,7 +26,7 @@ def test_all_runs_but_those_of_feeds_give_way(monkeypatch):
             keeping.add(job.name)
         assert given in ([], [run_priority.NICENESS])
 
-    assert keeping == FEEDS
+    assert keeping == URGENT
 
 
 def test_a_process_that_gives_way_has_a_lower_priority():
@@ -37,7 +37,7 @@ def test_a_process_that_gives_way_has_a_lower_priority():
 
 
 @pytest.mark.parametrize("tags", [{"dagster/priority": "7"}, {"dagster/priority": "10"}])
-def test_the_priority_of_a_feed_is_enough(tags, monkeypatch):
+def test_an_urgent_one_keeps_its_priority(tags, monkeypatch):
     monkeypatch.setattr(os, "nice", lambda _: pytest.fail("it gave way"))
 
     run_priority.give_way(tags)
