@@ -88,7 +88,7 @@ WORKERS ?= 4
 collected: $(VENV)/.installed
 	@$(BIN)/pytest --collect-only -qq > /dev/null || true
 
-tested: collected installed .venv-exchange/.installed
+tested: collected installed .venv-exchange/.installed compiler
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 # At once: npm mostly waits for its registry, and most of lint runs on one core.

@@ -1,4 +1,4 @@
-"""What views and functions look up of exchanges is planned once in each session, not with each query."""
+"""Sessions keep the plans by which views and functions look up what is recorded, on and live of exchanges."""
 
 from pathlib import Path
 

@@ -158,7 +158,7 @@ def catalogue_of(exchange_: exchanges.Exchange, listings: Open, prefix: str = ""
         stage,
         selection=dg.AssetSelection.assets(markets_, closed_markets_).without_checks(),
         description=f"Scans {name}'s catalogue: open markets, changes, and a further part of its history.",
-        tags={"dagster/max_runtime": "1800", "dagster/priority": "9"},
+        tags={"dagster/max_runtime": "1800", "dagster/priority": "5"},
     )
 
     @dg.sensor(

@@ -51,7 +51,7 @@ as $$
 $$;
 
 -- Since when an exchange's live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
--- In plpgsql, so that a session plans it once: planning takes longer than reading.
+-- In plpgsql, so that a session keeps its plan: planning takes longer than reading.
 create function recorded_since(exchange text) returns timestamptz
 language plpgsql stable parallel safe
 as $$

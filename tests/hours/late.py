@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 
 from orchestration.ingest import clock
 
+BEGAN = time.monotonic(), time.time()
 LATE_S = "PRESAGE_CLOCK_LATE_S"
 OFFSET_S = "PRESAGE_CLOCK_OFFSET_S"
 
@@ -16,3 +18,8 @@ def jump(seconds: int) -> None:
     os.environ[OFFSET_S] = str(int(os.environ[OFFSET_S]) + seconds)
     ctypes.CDLL(None).reread_offset()
     clock._BEGAN_S += seconds  # what it added to CLOCK_MONOTONIC, which does not jump
+
+
+def jumped() -> float:
+    """Return by how many seconds the clock of this process has jumped since it began."""
+    return time.time() - BEGAN[1] - (time.monotonic() - BEGAN[0])

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.hours.__main__ import ROOT, UNDER_LOAD, compiled
-from tests.hours.late import OFFSET_S
+from tests.hours.late import LATE_S, OFFSET_S, jumped
 from tests.hours.moments import moments
 
 CLOSE = dt.timedelta(seconds=30)
@@ -50,6 +50,10 @@ print(time.monotonic() - begun)
     )
 
     assert float(waited.stdout) > 0.4
+
+
+def test_the_tests_run_late_where_they_are_to():
+    assert abs(jumped() - int(os.environ.get(LATE_S, "0"))) < CLOSE.total_seconds()
 
 
 def test_the_clock_jumps_for_a_process_and_for_those_that_it_starts(tmp_path):

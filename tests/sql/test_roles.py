@@ -115,6 +115,13 @@ def test_a_login_does_not_get_another_roles_rights_by_resetting_its_own(as_role,
 
 
 @pytest.mark.parametrize("role", [PIPELINE, API])
+def test_functions_that_views_call_read_with_the_rights_of_their_callers(as_role, role):
+    asked = "select recorded_since('polymarket'), live_exchanges(), enabled_exchanges()"
+
+    assert as_role(role).execute(asked).fetchone() == (None, [], ["polymarket"])
+
+
+@pytest.mark.parametrize("role", [PIPELINE, API])
 def test_settings_are_shown_without_the_secrets_of_cursors(as_role, role):
     as_role(None).execute("insert into settings (name, value) values ('live_shards', '2') on conflict do nothing")
 

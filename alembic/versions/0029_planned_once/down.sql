@@ -134,13 +134,7 @@ as $$
                 from (
                     select
                         coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards,
-                        (
-                            select s.ts
-                            from feed_stats s
-                            where s.feed = feeds.feed and s.messages > 0
-                            order by s.ts
-                            limit 1
-                        ) as first
+                        (select s.ts from feed_stats s where s.feed = feeds.feed and s.messages > 0 order by s.ts limit 1) as first
                     from feeds
                     where feed = exchange or starts_with(feed, exchange || '/')
                 ) as firsts
