@@ -145,8 +145,8 @@ def up(
         str | None,
         typer.Option(
             metavar="ROLES",
-            help="What this host runs, separated by commas: database (the embedded one), dagster, feed, api, site. "
-            "Default: PRESAGE_ROLES; without it all but feed, as Dagster runs the feeds of a single machine.",
+            help="What this host runs, separated by commas: database (the embedded one), dagster, runs, feed, api, "
+            "site. Default: PRESAGE_ROLES; without it all but runs and feed, as Dagster runs both on a single machine.",
             callback=_checked_roles,
         ),
     ] = None,

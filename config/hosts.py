@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-Role = Literal["database", "dagster", "feed", "api", "site"]
+Role = Literal["database", "dagster", "runs", "feed", "api", "site"]
 ROLES: tuple[Role, ...] = get_args(Role)
 ONE_MACHINE: tuple[Role, ...] = ("database", "dagster", "api", "site")
-"""Of a host without others: its feeds are runs of its Dagster."""
+"""Of a host without others: its feeds are runs of its Dagster, which executes all runs itself."""
 
 
 def roles(text: str) -> tuple[Role, ...]:

@@ -77,14 +77,18 @@ class Settings(BaseSettings):
     )
     roles: Roles = Field(
         "",
-        description="Roles of this host, separated by commas: database (the embedded one), dagster, feed, api, site; "
-        "empty: all but feed, as on a single machine Dagster runs the feeds. `presage up --role` overrides it.",
+        description="Roles of this host, separated by commas: database (the embedded one), dagster, runs, feed, api, "
+        "site; empty: all but runs and feed, as on a single machine Dagster runs everything. `presage up --role` "
+        "overrides it.",
     )
     host_name: str = Field(
         "",
         max_length=255,
         description="Name of this host in leases, different from that of every other; empty: as the machine calls "
         "itself.",
+    )
+    max_runs: int = Field(
+        32, ge=1, le=500, description="Runs of Dagster that a host with the role runs executes at once."
     )
     data_dir: Path = Field(Path(".presage"), description="Where the embedded database and Dagster keep their files.")
     cache_dir: Path | None = Field(

@@ -48,7 +48,7 @@ class Lead:
         said = ""
         while True:
             try:
-                conn = self._connect()
+                conn = database.connect_for_lock(self._url, name="presage daemon", vanished_s=VANISHED_S)
                 try:
                     has_waited = False
                     while not self._lock(conn):
@@ -84,20 +84,6 @@ class Lead:
         if locked is None:
             raise psycopg.OperationalError("it is a replica")
         return bool(locked)
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        return database.connect(
-            self._url,
-            autocommit=True,
-            name="presage daemon",
-            connect_timeout_s=VANISHED_S,
-            vanished_s=VANISHED_S,
-            statement_timeout=10_000,
-            tcp_keepalives_idle=5,  # of the server, for the session of a host that has vanished
-            tcp_keepalives_interval=2,
-            tcp_keepalives_count=3,
-            tcp_user_timeout=10_000,
-        )
 
     def _say(self, what: str, before: str) -> str:
         if what != before:

@@ -42,6 +42,22 @@ def connect(
     )
 
 
+def connect_for_lock(url: str, *, name: str, vanished_s: int) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect for a lock of the session, in autocommit: the server, too, soon ends it if this host has vanished."""
+    return connect(
+        url,
+        autocommit=True,
+        name=name,
+        connect_timeout_s=vanished_s,
+        vanished_s=vanished_s,
+        statement_timeout=10_000,
+        tcp_keepalives_idle=5,
+        tcp_keepalives_interval=2,
+        tcp_keepalives_count=3,
+        tcp_user_timeout=10_000,
+    )
+
+
 def connection_limits(*, connect_timeout_s: int, vanished_s: int) -> dict[str, int]:
     """Return libpq's parameters that end connections to a server which does not answer any more."""
     return {

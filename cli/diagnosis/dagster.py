@@ -85,6 +85,10 @@ def _daemons(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def _runs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    from orchestration.runs.hosts import LOCKED, TAKES
+
+    if hosts := len(conn.execute(LOCKED, {"kind": TAKES}).fetchall()):
+        yield Finding("runs", "ok", f"hosts with the role runs that take them: {hosts}")
     failed = conn.execute(
         "select pipeline_name, count(*) from runs where status = 'FAILURE'"
         " and update_timestamp > localtimestamp - interval '1 day' group by 1 order by 2 desc, 1"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SIMULATED_DAYS = 14
-LOGINS: dict[Role, str] = {"feed": PIPELINE, "api": API, "site": SITE}
+LOGINS: dict[Role, str] = {"runs": PIPELINE, "feed": PIPELINE, "api": API, "site": SITE}
 """Which database login a role's programs have; Dagster's host is the owner as well."""
 
 
@@ -107,7 +107,7 @@ def _roles(roles: Sequence[Role], given: Settings) -> Sequence[Role]:
     for role in roles if given.database_url is None and "database" not in roles else ():
         login = LOGINS.get(role)
         if login is None or login not in known:
-            name = settings.variable(f"{role if role != 'feed' else 'pipeline'}_database_url")
+            name = settings.variable(f"{'pipeline' if login == PIPELINE else role}_database_url")
             of_its_own = f" or {name}" if login else ""
             raise typer.BadParameter(f"the role {role} needs a database of another host: set DATABASE_URL{of_its_own}")
     if "site" in roles and "api" not in roles and given.site_token is None:

@@ -186,7 +186,7 @@ class PlanDatabase:
                 f"no database with this release's schema within {migrated.WAIT_S / 60:.0f} minutes, for the reason "
                 "above; a host with the role dagster, or `presage migrate`, brings the schema there"
             )
-        if "feed" in self.plan.roles:
+        if not {"feed", "runs"}.isdisjoint(self.plan.roles):
             refuse_other_source(self.url_of(PIPELINE), self.plan.label_of_rows)
 
     def _encrypt_secrets(self) -> None:

@@ -101,6 +101,7 @@ class Program:
     ready_within_s: float = 180.0  # on a machine that is busy with starting all the others
     grace_s: float = 5.0
     tier: int = 2  # selected of a higher tier end before selected of a lower one
+    ends_its_own: bool = False  # it is asked alone to end, and ends its children
     started_at: float = 0.0  # Unix seconds
     process: subprocess.Popen[bytes] | None = None
 
@@ -139,7 +140,10 @@ class Program:
                 os.killpg(self.process.pid, number)
 
     def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
+        if not self.ends_its_own:
+            self._signal(signal.SIGTERM)
+        elif self.running() and self.process is not None:
+            self.process.terminate()
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)

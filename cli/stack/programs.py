@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cli.stack.plan_database import PlanDatabase
     from cli.stack.processes import Report
 
+RUNS_GRACE_S = 60.0
+"""For interrupted runs to clean up, and to say in Dagster how they ended."""
 LOGINS = ("pipeline_database_url", "api_database_url", "site_database_url")
 
 
@@ -110,6 +112,19 @@ class Programs:
             ready_within_s=DATABASE_READY_S,  # it first waits for the database
             grace_s=2.0,  # on SIGTERM it keeps serving for minutes while its runs are alive
         )
+
+    def runs(self) -> Program:
+        """Return the program that executes Dagster's runs on this host."""
+        beat = self.plan.dagster_home / "runs.beat"
+        program = self._program(
+            "runs",
+            *(sys.executable, "-m", "orchestration.runs", "--beat", str(beat)),
+            is_ready=lambda: readiness.says(beat, f"{program.pid} ready"),
+            ready_within_s=DATABASE_READY_S,  # it first waits for the database
+            grace_s=RUNS_GRACE_S,
+            ends_its_own=True,
+        )
+        return program
 
     def daemon(self) -> Program:
         """Return the program of Dagster's daemon: sensors, schedules and run queue.

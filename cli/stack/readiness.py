@@ -8,7 +8,10 @@ import socket
 import sys
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TIMEOUT_S = 2.0
 # No proxy for loopback, whatever the environment sets.
@@ -20,6 +23,14 @@ def listens(port: int, host: str = "127.0.0.1") -> bool:
     try:
         with socket.create_connection((host, port), timeout=TIMEOUT_S):
             return True
+    except OSError:
+        return False
+
+
+def says(file: Path, state: str) -> bool:
+    """Return whether a program has written this into its file of states."""
+    try:
+        return file.read_text().strip() == state
     except OSError:
         return False
 

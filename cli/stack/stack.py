@@ -53,7 +53,7 @@ class Stack:
                 self.database.install()
         self.installed_at = time.monotonic()
         self.database.set_urls()
-        if "dagster" in roles:
+        if not {"dagster", "runs"}.isdisjoint(roles):
             self._prepare_dagster()
         # These import for seconds and need no tables, so they start in parallel with the database.
         self.supervisor.start(*programs.sandboxes(), *([programs.code_server()] if "dagster" in roles else []))
@@ -65,6 +65,8 @@ class Stack:
             # A daemon that finds no code server retries only much later.
             self.supervisor.wait("code-server")
             self.supervisor.start(programs.daemon())
+        if "runs" in roles:
+            self.supervisor.start(programs.runs())
         self.supervisor.wait(*self.supervisor.watched)
         self._report_tape()
         # Last, because they are slow to import and nothing waits for them.

@@ -87,9 +87,10 @@ def test_every_lasting_container_is_probed(values):
     for each in of_kind(values, *LASTING):
         (container,) = each["spec"]["template"]["spec"]["containers"]
         probed = {probe for probe in ("startupProbe", "livenessProbe", "readinessProbe") if probe in container}
-        # Nobody connects to the daemon; the console has nothing to end for.
+        # Nobody connects to the daemon and to what executes runs; the console has nothing to end for.
         asked = {
             "daemon": {"startupProbe", "livenessProbe"},
+            "runs": {"startupProbe", "livenessProbe"},
             "console": {"readinessProbe"},
         }.get(container["name"], {"startupProbe", "livenessProbe", "readinessProbe"})
         assert probed == asked, each["metadata"]["name"]

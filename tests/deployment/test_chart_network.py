@@ -89,6 +89,7 @@ def test_each_process_reaches_what_it_reaches_in_compose(values, config):
     for feed in ("live", "settlement"):
         assert allowed[feed] == {"database", "outside"}
     assert allowed["console"] == {"database"}
+    assert allowed.get("runs", allowed["code"]) == allowed["code"]
 
 
 def test_kalshis_feed_reaches_the_database_and_the_exchange():

@@ -56,6 +56,17 @@ def test_each_service_runs_as_composes_does(config):
         assert container["image"] == config["services"]["code"]["image"]
 
 
+def test_other_pods_execute_runs_as_the_code_server_does():
+    code, runs = (by_component("shards")[name]["spec"] for name in ("code", "runs"))
+    (container,), (others,) = code["containers"], runs["containers"]
+
+    assert others["command"] == ["python", "-m", "orchestration.runs", "--beat", "/tmp/beat"]
+    for key in ("image", "env", "envFrom", "volumeMounts"):
+        assert others[key] == container[key], key
+    assert runs["volumes"] == code["volumes"]
+    assert "runs" not in by_component("minimal")
+
+
 def test_what_is_set_for_a_service_is_what_compose_sets(config):
     of_ours = {"PRESAGE_API_URL", "PRESAGE_API_DRAIN_S", "PRESAGE_METRICS_READERS", "PRESAGE_LIVE_SHARDS"}
     of_ours |= {"PRESAGE_TRUSTED_PROXIES"}

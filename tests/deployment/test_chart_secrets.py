@@ -12,6 +12,7 @@ SECRETS_OF = {
     "migrate": {"owner", "pipeline", "api", "site"},
     "console": {"owner", "pipeline", "api", "site", "webhooks"},
     "code": {"pipeline", "webhooks"},
+    "runs": {"pipeline", "webhooks"},
     "daemon": {"pipeline"},
     "webserver": {"pipeline", "dagster"},
     "api": {"api", "site-token", "webhooks"},

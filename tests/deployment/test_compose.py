@@ -27,7 +27,7 @@ OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 LOGINS = {role: f"{role.upper()}_DATABASE_URL" for role in (PIPELINE, API, SITE)}  # given to `migrate`
 # Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
-OF_PRESAGE_UP = {"roles", "host_name"}
+OF_PRESAGE_UP = {"roles", "host_name", "max_runs"}
 
 PATHS_WITH_KEYS = ["/v1/markets?api_key=psg_secret", "/stream?api_key=psg_secret", "/udf/history?api_key=psg_secret"]
 PATHS_WITH_KEYS += ["/sse?key=psg_secret", "/sse/psg_secret/messages/", "/wallets?token=psg_secret", "/%ff?psg_secret"]

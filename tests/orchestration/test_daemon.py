@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from orchestration.daemon import EVERY_S, VANISHED_S, Lead
+from sql import database
 from tests import replicas
 from tests.patience import PATIENCE_S, until
 
@@ -96,14 +97,14 @@ def test_a_stopped_process_that_goes_on_after_another_has_taken_over_ends(daemon
 
 def test_a_database_that_does_not_answer_is_waited_for_and_said_once(caplog, monkeypatch, database_url):
     answers = [psycopg.OperationalError("refused"), psycopg.OperationalError("refused")]
-    connect = Lead._connect
+    connect = database.connect_for_lock
 
-    def sometimes(lead):
+    def sometimes(url, **options):
         if answers:
             raise answers.pop()
-        return connect(lead)
+        return connect(url, **options)
 
-    monkeypatch.setattr(Lead, "_connect", sometimes)
+    monkeypatch.setattr(database, "connect_for_lock", sometimes)
     caplog.set_level("INFO", "orchestration.daemon")
 
     Lead(database_url, sys.exit, sleep=lambda _: None).wait().close()

@@ -18,6 +18,7 @@ import typer
 from cli.stack import guard
 from cli.stack.feed_host import FeedHost, FeedRun
 from cli.stack.plan_builder import plan
+from cli.stack.plan_database import DAGSTER
 from cli.stack.processes import Supervisor
 from config.settings import Settings
 from sql import migrate
@@ -137,6 +138,55 @@ def test_two_hosts_run_each_feed_and_the_loss_of_one_loses_nothing(database_url,
         until(lambda: world.conn.execute("select host from feed_hosts").fetchall() == [("b",)])
 
 
+RUNS = """
+    select count(*) filter (where host.value = %s and host.value is not null),
+        count(*) filter (where host.value is null)
+    from runs left join run_tags host on host.run_id = runs.run_id and host.key = 'presage/host'
+    where runs.status = 'SUCCESS'
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_runs_are_executed_by_another_host_and_by_dagsters_own_once_that_is_gone(
+    cluster, database_url, hosts, monkeypatch
+):
+    disable_listings(monkeypatch)
+    beside = cluster.url(DAGSTER)
+    with ExitStack() as stack, Sandbox(simulate=5, rate=20, markets=12) as exchange:
+        with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
+            drop = f"drop database if exists {DAGSTER} with (force)"
+            admin.execute(drop)
+        environment = {
+            "PRESAGE_PIPELINE_DATABASE_URL": login_url(database_url, PIPELINE),
+            "PRESAGE_GAMMA_URL": exchange.gamma_url,
+            "PRESAGE_CLOB_URL": exchange.clob_url,
+            "PRESAGE_CLOB_SOCKET_URL": exchange.socket_url,
+            "PRESAGE_DATA_API_URL": exchange.data_api_url,
+            "PRESAGE_SOURCE": "simulated",
+            "PRESAGE_CHAIN_RPC_URLS": "",
+        }
+        dagster = hosts("d", "dagster", **environment, DATABASE_URL=database_url, PRESAGE_DAGSTER_PORT=str(free_port()))
+        until(lambda: dagster.running().get("daemon") == "up")
+        runs = hosts("r", "runs", **environment)
+        until(lambda: runs.running() == {"runs": "up"})
+        conn = stack.enter_context(psycopg.connect(beside, autocommit=True))
+
+        def ended():
+            return conn.execute(RUNS, ["r"]).fetchone()
+
+        until(lambda: ended()[0] > 0)
+        runs.stop()
+        before = ended()
+        until(lambda: ended()[1] > before[1])
+
+        assert ended()[0] == before[0]
+        conn.close()
+        dagster.stop()
+        with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
+            admin.execute(drop)
+
+
 @pytest.mark.timeout(600)
 def test_an_api_host_knows_its_own_login_alone_and_waits_for_the_schema(new_database, tmp_path, hosts):
     port = free_port()
@@ -160,6 +210,7 @@ def test_an_api_host_knows_its_own_login_alone_and_waits_for_the_schema(new_data
     [
         (("dagster",), {}, "role dagster needs a database of another host: set DATABASE_URL$"),
         (("feed",), {}, "role feed .* set DATABASE_URL or PRESAGE_PIPELINE_DATABASE_URL$"),
+        (("runs",), {}, "role runs .* set DATABASE_URL or PRESAGE_PIPELINE_DATABASE_URL$"),
         (("api",), {"PRESAGE_SITE_DATABASE_URL": URL}, "role api .* set DATABASE_URL or PRESAGE_API_DATABASE_URL$"),
         (("database", "feed"), {"DATABASE_URL": URL}, "the role database is the embedded one, and DATABASE_URL names"),
         (("site",), {"DATABASE_URL": URL}, "set PRESAGE_SITE_TOKEN to the same on both, and PRESAGE_API_URL"),
@@ -198,7 +249,7 @@ def test_unknown_roles_are_refused():
     )
 
     assert refused.returncode == 2
-    assert "unknown: oracle; allowed: database, dagster, feed, api, site" in refused.stderr
+    assert "unknown: oracle; allowed: database, dagster, runs, feed, api, site" in refused.stderr
 
 
 class Looks:
