@@ -38,6 +38,8 @@ POLL_S = 0.5
 LOOK_S = 2.0
 ENDING_S = 10.0
 """For a process to end by itself once its run has."""
+LOST = 255
+"""Exit code of a process whose parent, from which it was forked, has ended first."""
 CLEANING_S = 45.0
 """For an interrupted run to clean up. It is interrupted once: a second time would cut that off."""
 
@@ -80,7 +82,8 @@ class Host:
         """Execute runs until `stop`, and then until the last one has ended."""
         while not self._is_stopping or self._running:
             self.step()
-            connection.wait([each.process.sentinel for each in self._running.values()], POLL_S)
+            ends = [each.process.sentinel for each in self._running.values() if each.process.exitcode is None]
+            connection.wait(ends, POLL_S)
         self.step()
         if self._conn is not None:
             self._conn.close()
@@ -88,41 +91,60 @@ class Host:
     def stop(self) -> None:
         """Take no more runs, and interrupt those under way; returns at once, as a signal handler must."""
         self._is_stopping = True
+        for running in list(self._running.values()):
+            self._interrupt(running)
 
     def step(self) -> None:
         """Do what is to be done now."""
+        now = self._clock()
+        is_due = now - self._looked_at >= LOOK_S
+        if is_due:
+            self._looked_at = now
+            with self._said("others cannot see that this process works"):
+                self._show()
         with self._said("no session in Dagster's database; runs go on as they are"):
-            self._keep_session()
+            self._keep_session(now, is_due=is_due)
         for run_id, running in list(self._running.items()):
-            if not running.process.is_alive():
-                self._ended[run_id] = ended(running.process.exitcode)
-                del self._running[run_id]
+            self._reap(run_id, running)
         if self._is_stopping:
             self._stop()
         else:
             with self._said("no run can be taken"):
                 self._take()
+        if self._conn is None:  # each of what follows would try for a minute
+            return
         with self._said("runs that were taken wait for the database"):
             self._start()
-        now = self._clock()
-        if now - self._looked_at >= LOOK_S:
-            self._looked_at = now
-            if self._beat is not None:
-                self._beat.write_text(f"{os.getpid()} {'ready' if self._is_ready else 'starting'}\n")
-            with self._said("the session in Dagster's database has ended; runs go on as they are"):
-                self._execute("select")
+        if is_due:
             with self._said("runs cannot be looked at"):
                 self._look(now)
         with self._said("the end of runs cannot be reported yet"):
             self._report()
 
-    def _keep_session(self) -> None:
-        now = self._clock()
+    def _show(self) -> None:
+        if self._beat is not None:
+            self._beat.write_text(f"{os.getpid()} {'ready' if self._is_ready else 'starting'}\n")
+
+    def _reap(self, run_id: str, running: Running) -> None:
+        if running.process.is_alive():
+            return
+        exit_code = running.process.exitcode
+        if exit_code == LOST and running.process.pid is not None and exists(running.process.pid):
+            # The process that it was forked from is gone, and nobody would learn how it ends.
+            self._interrupt(running)
+            self._kill(running)
+            return
+        self._ended[run_id] = ended(exit_code)
+        del self._running[run_id]
+
+    def _keep_session(self, now: float, *, is_due: bool) -> None:
+        if self._conn is not None and is_due:
+            self._execute("select")
         if self._conn is None and now - self._connected_at >= LOOK_S:
             self._connected_at = now
             kinds = (EXECUTES,) if self._is_stopping else (EXECUTES, TAKES)
             self._conn = hosts.connect(self._url, self.number, *kinds)
-            self._takes = not self._is_stopping
+            self._takes = TAKES in kinds
             if not self._is_ready:
                 self._is_ready = True
                 log.info("takes up to %d runs", self._max_runs)
@@ -152,21 +174,24 @@ class Host:
             try:
                 run = self._instance.get_run_by_id(run_id)
                 # A promoted replica that lagged may hand out a run once more.
-                if run is None or session_of(run) is not None:
+                if run is None or run.is_finished or run_id in self._running:
                     continue
-                # First of all: who asks whether the run's host is alive knows it by this.
-                tags = {HOST_TAG: self._name, SESSION_TAG: f"{self.number} {run_id}"}
-                self._instance.add_run_tags(run_id, tags)
+                if session_of(run) not in {None, self.number}:
+                    continue
+                self._tag(run_id)  # first of all: who asks whether the run's host is alive knows it by this
             except Exception:
                 self._taken.append(run_id)  # the next time after all others
                 raise
             process = CONTEXT.Process(target=self._target, args=(run_id,), name=f"run {run_id}")
             try:
                 process.start()
-            except OSError as error:  # no memory, too many processes
+            except (OSError, EOFError) as error:  # no memory, too many processes: what it is forked from ends by that
                 self._ended[run_id] = f"it could not be started: {error}"
             else:
                 self._running[run_id] = Running(process)
+
+    def _tag(self, run_id: str) -> None:
+        self._instance.add_run_tags(run_id, {HOST_TAG: self._name, SESSION_TAG: f"{self.number} {run_id}"})
 
     def _stop(self) -> None:
         for run_id in self._taken:
@@ -184,6 +209,8 @@ class Host:
         """End runs that are being cancelled, or that Dagster has given up."""
         for run in self._instance.get_runs(RunsFilter(run_ids=list(self._running))) if self._running else ():
             running = self._running[run.run_id]
+            if session_of(run) is None:  # a promoted replica may not have got the tags
+                self._tag(run.run_id)
             if run.is_finished and running.finished_at is None:
                 running.finished_at = now
             is_given_up = running.finished_at is not None and now - running.finished_at > ENDING_S
@@ -236,12 +263,22 @@ class Host:
 def ended(exit_code: int | None) -> str:
     """Return how a process ended.
 
-    >>> ended(-9), ended(1)
-    ('signal SIGKILL', 'exit code 1')
+    >>> ended(-9), ended(-35), ended(1)
+    ('signal SIGKILL', 'signal 35', 'exit code 1')
     """
-    if exit_code is not None and exit_code < 0:
+    if exit_code is None or exit_code >= 0:
+        return f"exit code {exit_code}"
+    with contextlib.suppress(ValueError):
         return f"signal {signal.Signals(-exit_code).name}"
-    return f"exit code {exit_code}"
+    return f"signal {-exit_code}"
+
+
+def exists(pid: int) -> bool:
+    """Return whether a process is there that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _signal(running: Running, number: signal.Signals) -> None:
@@ -277,4 +314,8 @@ def main() -> None:
         host = Host(instance, url, name=given.host, max_runs=given.max_runs, beat=arguments.beat)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: host.stop())
-        host.serve()
+        try:
+            host.serve()
+        except BaseException:
+            log.exception("runs end with this process")
+            os._exit(1)  # else it would wait for them, deaf

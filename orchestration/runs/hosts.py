@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import make_url
 
 from sql import database
@@ -83,8 +84,7 @@ def session_of(run: DagsterRun) -> int | None:
 
 def connect(sqlalchemy_url: str, number: int, *kinds: int) -> psycopg.Connection[Any]:
     """Open a host's session with these locks; raises psycopg.OperationalError, also if they are not to be had yet."""
-    url = make_url(sqlalchemy_url).set(drivername="postgresql").render_as_string(hide_password=False)
-    conn = database.connect_for_lock(url, name="presage runs", vanished_s=VANISHED_S)
+    conn = database.connect_for_lock(libpq(sqlalchemy_url), name="presage runs", vanished_s=VANISHED_S)
     try:
         conn.execute(CREATE)  # first: runs are put there once there is a host
         for kind in kinds:
@@ -93,6 +93,17 @@ def connect(sqlalchemy_url: str, number: int, *kinds: int) -> psycopg.Connection
         conn.close()
         raise
     return conn
+
+
+def libpq(sqlalchemy_url: str) -> str:
+    """Return the same address as libpq reads it. As a URL it would be refused with a space, and an error would show it.
+
+    >>> libpq("postgresql+psycopg2://me:a%20b%2Bc@/d?host=/run&options=-c%20x%3Dy")
+    "user=me password='a b+c' host=/run dbname=d options='-c x=y'"
+    """
+    url = make_url(sqlalchemy_url)
+    named = {"user": url.username, "password": url.password, "host": url.host, "port": url.port, "dbname": url.database}
+    return make_conninfo(**{name: str(value) for name, value in {**named, **url.query}.items() if value is not None})
 
 
 def _lock(conn: psycopg.Connection[Any], kind: int, number: int) -> None:

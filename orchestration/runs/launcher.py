@@ -24,8 +24,8 @@ KEPT_S = 5.0
 class RunLauncher(DefaultRunLauncher):
     """Dagster's own, but for runs that a host takes from the queue.
 
-    Runs of feeds stay with the code server: two that are leader and standby must not meet on a host, and their keeper
-    counts them. Hosts with the role `feed` are for these.
+    Runs of feeds, as their keepers start them, stay with the code server: a leader and its standby must not meet on a
+    host. Hosts with the role `feed` are for these.
     """
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
@@ -42,8 +42,8 @@ class RunLauncher(DefaultRunLauncher):
             return
         # Before it is put there: two who write tags at once would each undo what the other has written.
         self._instance.add_run_tags(run.run_id, {QUEUED_TAG: run.run_id})
+        self._instance.report_engine_event("For the queue of hosts with the role runs.", run, cls=type(self))
         put(self._instance, run.run_id)
-        self._instance.report_engine_event("Put into the queue of hosts with the role runs.", run, cls=type(self))
 
     def terminate(self, run_id: str) -> bool:
         """Ask for the end of a run; its host interrupts a run that is being cancelled."""

@@ -13,25 +13,26 @@ def write(context):
     Path(context.op_config["file"]).write_text("done")
 
 
-def _wait(context, clean_up_s):
-    """Wait until interrupted, then clean up for a while."""
+@dg.op(config_schema={"file": str})
+def wait(context):
+    """Wait until interrupted."""
+    Path(context.op_config["file"]).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+@dg.op(config_schema={"file": str})
+def clean_up(context):
+    """Wait until interrupted, then until there is a second file."""
     file = Path(context.op_config["file"])
     file.write_text(str(os.getpid()))
     try:
         time.sleep(600)
     finally:
-        time.sleep(clean_up_s)
+        file.write_text("cleans up")
+        began = time.monotonic()
+        while not file.with_suffix(".end").exists() and time.monotonic() - began < 60:
+            time.sleep(0.05)
         file.write_text("cleaned up")
-
-
-@dg.op(config_schema={"file": str})
-def wait(context):
-    _wait(context, 0.0)
-
-
-@dg.op(config_schema={"file": str})
-def clean_up(context):
-    _wait(context, 5.0)  # longer than a host's pause between two looks
 
 
 @dg.op(config_schema={"file": str})

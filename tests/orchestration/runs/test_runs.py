@@ -49,6 +49,12 @@ class Process:
                 env={**os.environ, "PRESAGE_HOST_NAME": name, "PRESAGE_MAX_RUNS": str(MAX_RUNS)},
             )
 
+    def work(self):
+        """Wait until it has done all that it does, once from the beginning to the end."""
+        for _ in range(2):
+            written = self.beat.stat().st_mtime_ns
+            until(lambda written=written: self.beat.stat().st_mtime_ns > written)
+
     def takes_runs(self):
         assert self.process.poll() is None, self.log.read_text()
         return self.beat.exists() and self.beat.read_text() == f"{self.process.pid} ready\n"
@@ -131,6 +137,9 @@ class Made:
     def cancel(self):
         return self.launcher.terminate(self.run_id)
 
+    def end_clean_up(self):
+        self.file.with_suffix(".end").touch()
+
     def messages(self):
         return [record.message for record in self.instance.all_logs(self.run_id)]
 
@@ -203,6 +212,9 @@ def test_a_cancelled_run_is_interrupted_once_and_cleans_up(host, waiting):
     run = waiting(jobs.cleaning)
 
     assert run.cancel() is True
+    until(lambda: run.file.read_text() == "cleans up")
+    host.work()
+    run.end_clean_up()
     assert run.until(CANCELED, FAILURE) is CANCELED
     assert run.file.read_text() == "cleaned up"
     assert run.cancel() is False
@@ -220,8 +232,7 @@ def test_a_host_takes_no_more_runs_than_it_may(host, made, waiting, home):
     runs = [waiting() for _ in range(MAX_RUNS)]
     late = made(jobs.writing)
     late.launch()
-    written = host.beat.stat().st_mtime_ns
-    until(lambda: host.beat.stat().st_mtime_ns > written)  # it has looked for runs since
+    host.work()
     with psycopg.connect(home) as conn:
         assert conn.execute(QUEUED).fetchone() == (1,)
     assert "has taken it" in late.launcher.get_run_worker_debug_info(late.run)
@@ -242,10 +253,10 @@ def test_a_run_that_has_ended_before_it_was_taken_is_not_executed(host, made, wa
     runs[0].cancel()
 
     assert late.until(CANCELED, FAILURE, SUCCESS) is status
-    until(lambda: session_of(late.run) is not None)
-    later = made(jobs.writing)  # its place is free again
+    later = made(jobs.writing)  # which is taken after it
     later.launch()
     assert later.until(SUCCESS, FAILURE) is SUCCESS
+    assert late.run.status is status
     assert not late.file.exists()
 
 
@@ -297,6 +308,7 @@ def test_a_host_that_is_stopped_takes_no_more_and_its_runs_end_with_a_clean_up(s
     other.process.send_signal(signal.SIGTERM)
     until(lambda: number not in sessions(instance, TAKES))
     assert number in sessions(instance, EXECUTES), "its run is not lost"
+    run.end_clean_up()
     assert other.process.wait(PATIENCE_S) == 0, other.log.read_text()
     assert run.run.is_finished
     assert run.file.read_text() == "cleaned up"
@@ -423,6 +435,47 @@ def test_what_cannot_be_done_without_the_database_is_done_later_and_said_once(al
     taken.instance.report_run_canceled(taken.run)
 
 
+def test_a_run_whose_tags_were_written_but_not_acknowledged_is_started(alone, made, monkeypatch):
+    run, started = made(jobs.writing), []
+    monkeypatch.setattr(host_module.CONTEXT, "Process", lambda **given: Started(started, given["args"]))
+    add, instance = type(run.instance).add_run_tags, type(run.instance)
+    with monkeypatch.context() as cut:
+        cut.setattr(instance, "add_run_tags", lambda *given: (add(*given), 1 / 0))
+        alone._taken = [run.run_id]
+        alone.step()
+    assert session_of(run.run) == alone.number
+
+    alone.step()
+
+    assert started == [(run.run_id,)]
+    run.instance.report_run_canceled(run.run)
+
+
+def test_runs_end_if_the_process_that_they_are_forked_from_does(alone, made):
+    runs = [made(jobs.writing), made(jobs.writing)]
+    for run, pid in zip(runs, (os.getpid(), 2**22 + 1), strict=True):  # one that is still there, and one that is not
+        alone._running[run.run_id] = Running(process := Unstarted(pid))
+        process.alive, process.exitcode = False, host_module.LOST
+    alone.step()
+    alone.now[0] = CLEANING_S + 1
+    alone.step()
+
+    assert list(alone._running) == [runs[0].run_id]
+    assert [sent[1:] for sent in alone.sent] == [(os.getpid(), signal.SIGTERM), (os.getpid(), signal.SIGKILL)]
+    assert runs[1].run.status is FAILURE
+    runs[0].instance.report_run_canceled(runs[0].run)
+
+
+def test_a_full_disk_does_not_end_a_host(alone, made, tmp_path, caplog):
+    alone._beat = tmp_path / "no such folder" / "beat"
+    run = made(jobs.dying)
+    alone._ended[run.run_id] = "signal SIGKILL"
+    alone.step()
+
+    assert run.run.status is FAILURE
+    assert "others cannot see that this process works" in caplog.text
+
+
 class Started(Unstarted):
     """A process that notes its start."""
 
@@ -431,30 +484,38 @@ class Started(Unstarted):
         self.start = lambda: started.append(args)
 
 
-def test_a_run_whose_process_cannot_be_started_has_failed(alone, made, monkeypatch):
+@pytest.mark.parametrize("error", [OSError(12, "no memory"), EOFError("unexpected EOF")])
+def test_a_run_whose_process_cannot_be_started_has_failed(alone, made, monkeypatch, error):
     run = made(jobs.writing)
-    monkeypatch.setattr(host_module.CONTEXT, "Process", lambda **_: Unstartable())
+    monkeypatch.setattr(host_module.CONTEXT, "Process", lambda **_: Unstartable(error))
     alone._taken = [run.run_id]
     alone.step()
 
     assert run.run.status is FAILURE
-    assert run.messages()[-1].endswith("it could not be started: [Errno 12] no memory")
+    assert run.messages()[-1].endswith(f"it could not be started: {error}")
 
 
 class Unstartable:
     """A process for which there is no memory."""
 
+    def __init__(self, error):
+        self.error = error
+
     def start(self):
-        raise OSError(12, "no memory")
+        raise self.error
 
 
 def test_a_run_that_is_handed_out_twice_is_executed_once(alone, made, instance):
     run = made(jobs.writing)
     instance.add_run_tags(run.run_id, {SESSION_TAG: f"7 {run.run_id}"})
-    alone._taken = [run.run_id, "no such run"]
+    own = made(jobs.writing)
+    alone._running[own.run_id] = running = Running(Unstarted(7))
+    alone._taken = [run.run_id, "no such run", own.run_id]
     alone.step()
 
-    assert (alone._taken, alone._running) == ([], {})
+    assert (alone._taken, alone._running) == ([], {own.run_id: running})
+    assert session_of(own.run) == alone.number, "a tag that was lost is written again"
+    instance.report_run_canceled(own.run)
     assert not run.run.is_finished
     instance.report_run_canceled(run.run)
 
