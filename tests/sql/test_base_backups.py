@@ -362,9 +362,12 @@ def test_a_dead_repository_neither_delays_a_stop_nor_goes_unnoticed(mute):
 
         assert took < 20
         assert postmaster.with_argument(folder, "archive-push") == []
-        log = "".join(file.read_text(errors="replace") for file in (made.cluster.home / "log").iterdir())
-        assert "database system is shut down" in log
-        assert "immediate shutdown" not in log, "the next start would have to recover"
+
+        def log():
+            return "".join(file.read_text(errors="replace") for file in (made.cluster.home / "log").iterdir())
+
+        until(lambda: "database system is shut down" in log())  # the server says so after its pid file is gone
+        assert "immediate shutdown" not in log(), "the next start would have to recover"
 
         # What waited is archived once the repository is there again.
         made.repository.unlink()
