@@ -35,6 +35,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.api.api",
         "CPU per request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades",
     ),
+    "hosts": (
+        "benchmarks.hosts.hosts",
+        "CPU per request on one, two and three hosts beside one database, and its replica's share of reads",
+    ),
     "flood": (
         "benchmarks.api.flood",
         "Customers' latency beside a flood of unknown keys and registrations, and in peace",

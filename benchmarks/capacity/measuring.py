@@ -6,8 +6,8 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, cast
 
-from benchmarks.capacity.processes import cpu_s, memory_mb, parent
 from benchmarks.harness import slope
+from benchmarks.processes import cpu_s, memory_mb, parent
 from cli.stack.processes import StartError
 
 if TYPE_CHECKING:

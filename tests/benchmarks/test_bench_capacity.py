@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.capacity import rows
-from benchmarks.capacity.processes import cpu_s, memory_mb, parent, tree
+from benchmarks.processes import cpu_s, memory_mb, parent, tree
 from cli.main import app
 from cli.stack import guard
 from tests import factories
