@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct
 
 from api.endpoints.keys.resource import WriteResource, body, invalid
 from api.endpoints.wallets.resource import AccountResource
+from api.endpoints.webhooks import lookup
 from api.endpoints.webhooks.requests import RotationBody, WebhookBody, WebhookChanges
 from api.errors import Problem
 from sql import audit
@@ -100,10 +101,10 @@ class WebhookResource(WriteResource):
         try:
             read = addresses.parse(url)
             port = read.port or addresses.PORTS[read.scheme]
-            addresses.resolve_allowed(read.raw_host.decode(), port, self.service.webhook_networks)
+            addresses.resolve_allowed(read.raw_host.decode(), port, self.service.webhook_networks, lookup.resolve)
         except addresses.ForbiddenAddress as refusal:
             raise invalid("url", str(refusal)) from None
-        except OSError:  # the name does not resolve now: checked again at delivery
+        except OSError:  # the name does not resolve now, or not soon: checked again at delivery
             pass
         return url
 

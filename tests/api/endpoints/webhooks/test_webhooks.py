@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
-from api.endpoints.webhooks import records
+from api.endpoints.webhooks import lookup, records
 from api.endpoints.webhooks import resource as resources
 from sql.webhook_secrets import SecretBox
 from tests.api.conftest import generous
@@ -105,8 +106,9 @@ def test_an_operator_may_allow_networks_of_his_own(send, service):
     assert send("POST", url="http://10.0.0.1/", events=["market"]).status_code == 400
 
 
-def test_a_name_that_is_not_known_yet_is_taken(send):
+def test_a_name_that_is_not_known_yet_is_taken(send, capfd):
     assert send("POST", url="https://nobody.invalid/", events=["market"]).status_code == 201
+    assert capfd.readouterr().err == ""
 
 
 def test_the_tier_says_how_many_and_an_operator_how_many_more(send, conn, client):
@@ -123,6 +125,24 @@ def test_the_tier_says_how_many_and_an_operator_how_many_more(send, conn, client
     assert send("POST", url=URL, events=["market"]).status_code == 403
     send("DELETE", f"/{first['id']}")
     assert send("POST", url=URL, events=["market"]).status_code == 201
+
+
+def test_a_name_server_that_does_not_answer_delays_a_registration_for_seconds_at_most(send, monkeypatch):
+    """Also the next ones, for which no thread is left."""
+    answering, asked = threading.Event(), []
+    monkeypatch.setattr(lookup, "blocking_lookup", lambda host, *_, **__: asked.append(host) or answering.wait() or [])
+    monkeypatch.setattr(lookup, "MAX_S", 0.05)
+
+    try:
+        made = [
+            send("POST", url=f"https://{number}.example.com/", events=["signal"])
+            for number in range(lookup.MAX_AT_ONCE + 1)
+        ]
+    finally:
+        answering.set()
+
+    assert [each.status_code for each in made] == [201] * len(made)
+    assert asked == [f"{number}.example.com" for number in range(lookup.MAX_AT_ONCE)]
 
 
 def test_an_account_names_only_so_many_wallets(send, monkeypatch):
