@@ -1,5 +1,5 @@
 # Commands for working on Presage; plain `make` lists them. Targets that run the project install its dependencies first
-# (`setup`); `test` also installs clients of the exchanges, `soak` MCP's clients, ccxt and a browser, `screenshots` a browser.
+# (`setup`); `test` also installs clients of the exchanges, `soak` MCP's clients, ccxt, chdb and a browser, `screenshots` a browser.
 # `lock` needs only uv, and so also works when an outdated lock file makes `setup` fail.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -36,16 +36,11 @@ $(MCP)/node_modules/.installed: $(MCP)/package.json
 	npm install --prefix $(MCP) --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
-# Clients of the exchanges want other libraries than ours: for the tests alone, in an environment of their own.
-.venv-exchange/.installed: tests/clients/exchange.lock | $(BIN)/uv
-	@test -x .venv-exchange/bin/python || $(PYTHON) -m venv --without-pip .venv-exchange
-	$(BIN)/uv pip install -q --python .venv-exchange/bin/python --require-hashes -r tests/clients/exchange.lock
-	@touch $@
-
-# ccxt, which takes seconds to import: wanted by make soak alone.
-.venv-ccxt/.installed: tests/clients/ccxt.lock | $(BIN)/uv
-	@test -x .venv-ccxt/bin/python || $(PYTHON) -m venv --without-pip .venv-ccxt
-	$(BIN)/uv pip install -q --python .venv-ccxt/bin/python --require-hashes -r tests/clients/ccxt.lock
+# What wants other libraries than ours, or is large, has an environment of its own, for the tests alone: clients of the
+# exchanges; ccxt, which takes seconds to import, and chdb, of 0.8 GB, which make soak alone wants.
+.venv-%/.installed: tests/clients/%.lock | $(BIN)/uv
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv --without-pip $(@D)
+	$(BIN)/uv pip install -q --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
 
 # `make test` compiles what it imports; everything else starts sooner if all is compiled at once.
@@ -106,7 +101,7 @@ test-load: setup ## Live, settlement, delivery and stream, 20 times beside a bus
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
 
-soak: setup browser $(MCP)/node_modules/.installed .venv-ccxt/.installed ## Long proofs: kill -9 of everything under load
+soak: setup browser $(MCP)/node_modules/.installed .venv-ccxt/.installed .venv-chdb/.installed ## Long proofs: kill -9 of everything under load
 	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
 
 cluster: setup ## Three hosts as network namespaces, of which one after another is lost: ARGS="--losses 10"
@@ -126,6 +121,7 @@ lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and
 	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
 	$(PIN) tests/clients/ccxt.in --output-file tests/clients/ccxt.lock
+	$(PIN) tests/clients/chdb.in --output-file tests/clients/chdb.lock
 	$(PIN) tests/fuzzing/atheris.in --output-file tests/fuzzing/atheris.lock
 	$(PIN) tests/cluster/patroni.in --output-file tests/cluster/patroni.lock
 	$(PIN) --no-deps tests/deployment/kubernetes.in --output-file tests/deployment/kubernetes.lock
@@ -150,5 +146,5 @@ sbom: setup ## List what Presage is shipped with, and its licences, in dist/sbom
 	$(BIN)/python -m cli.sbom dist/sbom
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
-	rm -rf $(VENV) .venv-exchange .venv-ccxt node_modules $(MCP)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-exchange .venv-ccxt .venv-chdb node_modules $(MCP)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

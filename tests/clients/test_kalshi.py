@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
-from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.clients.environments import python_of, results
 from tests.patience import until
 from upstream.sandbox.kalshi.server import KalshiSandbox
 
-ROOT = Path(__file__).parents[2]
-CLIENTS = Path(__file__).parent
 MS = 1_000
-
-
-def python_of(environment):
-    """Return the Python of an environment with clients, which is installed first."""
-    subprocess.run(["make", "-s", f"{environment}/.installed"], cwd=ROOT, check=True, timeout=300)
-    return ROOT / environment / "bin/python"
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +29,6 @@ def sandbox():
 @pytest.fixture(scope="module")
 def key(sandbox):
     return httpx.post(f"{sandbox.url}/sandbox/keys", json={"kind": "rsa"}, trust_env=False, timeout=60).json()
-
-
-def results(python, script, *arguments, said=""):
-    """Run a client, and return what it prints, by name."""
-    done = subprocess.run(
-        [python, CLIENTS / script, *arguments], input=said, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["name"]: line["value"] for line in lines}
 
 
 def pykalshi(sandbox, key, what):
