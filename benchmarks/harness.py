@@ -37,7 +37,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     ),
     "hosts": (
         "benchmarks.hosts.hosts",
-        "CPU per request on one, two and three hosts beside one database, and its replica's share of reads",
+        "CPU per request on one, two and three hosts beside one database, and its replica's share of the transactions",
     ),
     "flood": (
         "benchmarks.api.flood",

@@ -1,8 +1,9 @@
 """Hosts benchmark: what a request costs on one, two and three hosts with the API, beside one database and its replica.
 
 A host is Gunicorn with one worker, with a name and a folder of its own; hosts share the database, its streaming
-replica and the client's key. A client sends each of them the same requests, at the same rate: what differs is how many
-hosts there are. CPU time is that of all of a server's processes; the clients' does not count.
+replica and the client's key. A client sends each host that is asked the same requests, at the same rate: what differs
+is how many are asked. The others stay connected. CPU time is that of all of a server's processes, without what they
+use when nothing is asked; the clients' does not count.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 HOSTS = (1, 2, 3)
 RATE, TURN_S = 60.0, 15.0  # requests a second of each host
 BEAT_S = 0.2  # between two commits, by whose age a replica knows how far it is behind
+REPORTED_S = 11.0  # after which a session's transactions are counted, at the latest
 MAX_RATIO, MIN_SHARE = Target("ratio", "<=", 1.1), Target("value", ">=", 0.8)
 API, PRIMARY, REPLICA = "API", "primary", "replica"
 TRANSACTIONS = "select xact_commit + xact_rollback from pg_stat_database where datname = 'presage'"
@@ -51,9 +53,15 @@ TRANSACTIONS = "select xact_commit + xact_rollback from pg_stat_database where d
 class Turn(NamedTuple):
     """One measurement: requests, their milliseconds, and CPU seconds and transactions by server."""
 
+    seconds: float
     ms: list[float]
     cpu_s: dict[str, float]
     transactions: dict[str, int]
+
+    def without(self, idle: Turn) -> Turn:
+        """Return the same without the CPU time that is used when nothing is asked."""
+        share = self.seconds / idle.seconds
+        return self._replace(cpu_s={name: used - share * idle.cpu_s[name] for name, used in self.cpu_s.items()})
 
     def cpu_us(self, *of: str) -> float:
         """Return the CPU microseconds of a request."""
@@ -61,7 +69,7 @@ class Turn(NamedTuple):
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure hosts in turns; yield the CPU time of a request by their number, and the replica's share of reads."""
+    """Measure hosts in turns; yield the CPU time of a request by their number, and the replica's share."""
     with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
         load(bench.url, SIZE, report)
         report("the replica's copy is made")
@@ -75,14 +83,18 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             supervisor.wait(hosts[-1].program.name)
         with measuring(bench, copy.pid, replica_url, hosts) as measure:
             measure(len(hosts))  # prepares statements and connections
+            idle = measure(0)
             done: dict[int, list[Turn]] = {number: [] for number in HOSTS}
 
             def turn(number: int) -> float:
-                done[number].append(measure(number))
+                done[number].append(measure(number).without(idle))
                 return done[number][-1].cpu_us(API, PRIMARY, REPLICA)
 
             turns({str(number): partial(turn, number) for number in HOSTS}, options.repetitions, report)
     yield from costs(done)
+    yield figure(
+        "CPU of a host of which nothing is asked", idle.cpu_s[API] / len(hosts) / idle.seconds * 100, "% of a core"
+    )
     yield share_of_replica(done)
 
 
@@ -117,19 +129,20 @@ def measuring(
         clients = stack.enter_context(ThreadPoolExecutor(len(hosts)))
 
         def counted() -> dict[str, int]:
-            time.sleep(2 * BEAT_S)  # sessions report what they did when they are idle
+            time.sleep(REPORTED_S)
             return dict(zip((PRIMARY, REPLICA), map(transactions, conns), strict=True))
 
-        def used(asked: Sequence[Server]) -> dict[str, float]:
-            api = sum(cpu_s(each.program.pid) for each in asked if each.program.pid is not None)
+        def used() -> dict[str, float]:
+            api = sum(cpu_s(each.program.pid) for each in hosts if each.program.pid is not None)
             return {API: api, **{name: cpu_s(pid) for name, pid in pids.items()}}
 
         def measure(number: int) -> Turn:
-            asked = hosts[:number]
-            counts, before = counted(), used(asked)
-            ms = list(itertools.chain.from_iterable(clients.map(lambda each: ask(each.port, requests), asked)))
-            after, done = used(asked), counted()
+            counts, began, before = counted(), time.monotonic(), used()
+            ms = list(itertools.chain.from_iterable(clients.map(lambda each: ask(each.port, requests), hosts[:number])))
+            time.sleep(max(0.0, began + TURN_S - time.monotonic()))
+            took, after, done = time.monotonic() - began, used(), counted()
             return Turn(
+                took,
                 ms,
                 {name: after[name] - before[name] for name in after},
                 {name: done[name] - counts[name] for name in done},
@@ -217,13 +230,13 @@ def costs(done: dict[int, list[Turn]]) -> Iterator[Figure]:
 
 
 def share_of_replica(done: dict[int, list[Turn]]) -> Figure:
-    """Return which share of the API's transactions the replica has carried out; the others include all it writes."""
+    """Return the replica's share of all transactions in the database; the primary's include all that is written."""
     of = {
         name: sum(turn.transactions[name] for measured in done.values() for turn in measured)
         for name in (PRIMARY, REPLICA)
     }
     return figure(
-        "share of the API's transactions on the replica",
+        "share of the transactions on the replica",
         of[REPLICA] / sum(of.values()),
         "",
         target=MIN_SHARE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import statistics
+import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -27,6 +28,7 @@ from benchmarks.books.data import Day
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile
+from cli.stack.plan import ROOT
 from config import settings
 from orchestration.exports import days as exports
 from orchestration.exports.store import ExportStore
@@ -64,6 +66,9 @@ select
 from generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
 PIECE = 250_000
+CHDB = ROOT / ".venv-chdb/bin/python"  # ClickHouse as a library; `make .venv-chdb/.installed` installs it
+ASK_CHDB = "import sys, chdb; print(chdb.query(sys.argv[1], 'JSONCompact'))"
+WHOLE = "select count(*), sum(seq) from {}"
 ROWS_OF_A_MARKET = "select count(*), min(ts), max(ts), sum(seq), sum(price::double) from {} where market_id = ?"
 
 
@@ -82,6 +87,10 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             for name, tables in hot.items():
                 hot_bytes = sum(size(conn, each) for each in tables)
                 yield from measured(conn, lake, name, day, folder=bench.folder, hot_bytes=hot_bytes)
+                if CHDB.exists():
+                    yield counted_twice(lake, name, bench.folder / "lake")
+                else:
+                    report("ClickHouse was not asked: `make .venv-chdb/.installed` installs it")
             report("books are asked for before and after they expire")
             yield from past_books(conn, lake, LakeFiles(given), bench.url, day)
 
@@ -144,6 +153,27 @@ def measured(
     yield figure(f"{name}: faults that verification finds", len(faults), "faults", target=NONE)
 
 
+def counted_twice(lake: Lake, name: str, folder: Path) -> Figure:
+    """Compare what DuckDB and ClickHouse count of a whole table."""
+    stored = lake.table(BY_NAME[name])
+    assert stored is not None
+    duck = duckdb_with_iceberg()
+    one = duck.execute(WHOLE.format(scan(stored))).fetchall()[0]
+    duck.close()
+    began = time.perf_counter()
+    asked = [str(CHDB), "-c", ASK_CHDB, WHOLE.format(f"icebergLocal('{folder / name}')")]
+    said = subprocess.run(asked, cwd=folder, check=True, capture_output=True, text=True).stdout
+    seconds = time.perf_counter() - began
+    other = msgspec.json.decode(said)["data"][0]
+    return figure(
+        f"{name}: rows that ClickHouse counts and DuckDB does not, or the reverse",
+        abs(int(other[0]) - int(one[0])) + (int(other[1]) != int(one[1])),
+        "rows",
+        target=NONE,
+        detail={"rows": int(one[0]), "seconds of ClickHouse": seconds},
+    )
+
+
 def past_books(conn: psycopg.Connection[Any], lake: Lake, files: LakeFiles, url: str, day: Day) -> Iterator[Figure]:
     """Ask for books of random moments, drop the day from the database, and ask for them again."""
     date = day.since.date()
@@ -197,12 +227,8 @@ def asked(stored: Table, plain: str, day: Day) -> tuple[int, list[float], list[f
     """Ask for the rows of some markets in both forms; return how many differ, and the milliseconds of each."""
     dice, wrong = random.Random(1), 0  # noqa: S311 - test data
     times: tuple[list[float], list[float]] = [], []
-    duck = duckdb.connect()
-    for name in ("avro", "iceberg"):
-        (file,) = resources.files(f"duckdb_extension_{name}").rglob("*.duckdb_extension")  # type: ignore[attr-defined]
-        duck.execute(f"load '{file}'")
-    duck.execute("set timezone = 'UTC'")
-    sources = f"iceberg_scan('{stored.metadata_location.removeprefix('file://')}')", plain
+    duck = duckdb_with_iceberg()
+    sources = scan(stored), plain
     for _ in range(ASKED):
         market = Day.condition(dice.randrange(day.markets))
         answers: list[tuple[Any, ...]] = []
@@ -214,3 +240,18 @@ def asked(stored: Table, plain: str, day: Day) -> tuple[int, list[float], list[f
         wrong += one[:4] != other[:4] or abs((one[4] or 0) - (other[4] or 0)) > 1e-6 * (one[4] or 1)
     duck.close()
     return wrong, *times
+
+
+def duckdb_with_iceberg() -> duckdb.DuckDBPyConnection:
+    """Return DuckDB with its extensions for Iceberg."""
+    duck = duckdb.connect()
+    for name in ("avro", "iceberg"):
+        (file,) = resources.files(f"duckdb_extension_{name}").rglob("*.duckdb_extension")  # type: ignore[attr-defined]
+        duck.execute(f"load '{file}'")
+    duck.execute("set timezone = 'UTC'")
+    return duck
+
+
+def scan(stored: Table) -> str:
+    """Return the source of a table in DuckDB's SQL."""
+    return f"iceberg_scan('{stored.metadata_location.removeprefix('file://')}')"

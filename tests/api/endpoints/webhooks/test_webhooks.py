@@ -6,12 +6,14 @@ import re
 import threading
 
 import pytest
+from gevent.threadpool import ThreadPool
 
 from api.endpoints.webhooks import lookup, records
 from api.endpoints.webhooks import resource as resources
 from sql.webhook_secrets import SecretBox
 from tests.api.conftest import generous
 from tests.api.endpoints.webhooks.rows import URL, promised, queue
+from tests.patience import until
 
 KEY = "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE="
 ANN = "0x" + "a1" * 20
@@ -129,7 +131,8 @@ def test_the_tier_says_how_many_and_an_operator_how_many_more(send, conn, client
 
 def test_a_name_server_that_does_not_answer_delays_a_registration_for_seconds_at_most(send, monkeypatch):
     """Also the next ones, for which no thread is left."""
-    answering, asked = threading.Event(), []
+    answering, asked, threads = threading.Event(), [], ThreadPool(lookup.MAX_AT_ONCE)
+    monkeypatch.setattr(lookup, "_threads", lambda: threads)
     monkeypatch.setattr(lookup, "blocking_lookup", lambda host, *_, **__: asked.append(host) or answering.wait() or [])
     monkeypatch.setattr(lookup, "MAX_S", 0.05)
 
@@ -138,11 +141,14 @@ def test_a_name_server_that_does_not_answer_delays_a_registration_for_seconds_at
             send("POST", url=f"https://{number}.example.com/", events=["signal"])
             for number in range(lookup.MAX_AT_ONCE + 1)
         ]
+        until(lambda: len(asked) == lookup.MAX_AT_ONCE)
+        at_once = sorted(asked)
     finally:
         answering.set()
+        threads.join()
 
     assert [each.status_code for each in made] == [201] * len(made)
-    assert asked == [f"{number}.example.com" for number in range(lookup.MAX_AT_ONCE)]
+    assert at_once == [f"{number}.example.com" for number in range(lookup.MAX_AT_ONCE)]
 
 
 def test_an_account_names_only_so_many_wallets(send, monkeypatch):
