@@ -1,12 +1,14 @@
 """The feed's periodic database work, over the lease's connection: heartbeats, tokens, gaps, figures."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
 from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.starts import StartGaps
 from orchestration.ingest.progress import Progress, Turn, settled_ms, turn
 from orchestration.ingest.sockets.subscriptions import Catalogue
@@ -23,15 +25,15 @@ class Housekeeping:
         shard: Shard = WHOLE,
         exchange: Exchange = POLYMARKET,
         *,
-        all_tokens_s: float,
+        compare_s: float,
     ) -> None:
         self.lease = lease
         self._exchange = exchange
         self._stage = exchange.own("ingestion")
         self._family, self._shard = family, shard
         self._catalogue = Catalogue(shard, exchange)
-        self._all_tokens_s = all_tokens_s
-        self._read_all_at = float("-inf")
+        self._compare_s = compare_s
+        self._compared_at: float | None = None  # monotonic; None: nothing was read yet
         self._volumes_at = 0  # Unix seconds
 
     def beat(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[LeaseRow]:
@@ -54,16 +56,25 @@ class Housekeeping:
         rows = queries.progress(self.lease.conn, family=self._family, run_id=self.lease.run_id, stage=self._stage)
         return Progress(rows).least_ms(self._shard)
 
-    def tokens(self, unknown: Iterable[str] = ()) -> tuple[list[Sequence[Any]], bool]:
-        """Return the tokens to follow, changes or now and then all, and whether it is all.
+    def tokens(
+        self, followed: Mapping[str, TokenState], unknown: Iterable[str] = ()
+    ) -> tuple[list[Sequence[Any]], bool]:
+        """Return tokens to follow and to follow no longer, at first all, and whether it is all.
 
+        Later it is what has changed and, now and then, in what the catalogue differs from the tokens `followed`.
         Of the changes are tokens that are named in messages, but not followed: most are of markets that have ended.
         """
-        if monotonic() - self._read_all_at <= self._all_tokens_s:
-            return self._catalogue.changes(self.lease.conn, unknown), False
-        rows = self._catalogue.all(self.lease.conn)
-        self._read_all_at = monotonic()
-        return rows, True
+        if self._compared_at is None:
+            rows, whole = self._catalogue.all(self.lease.conn), True
+        else:
+            rows, whole = self._catalogue.changes(self.lease.conn, unknown), False
+            if monotonic() - self._compared_at <= self._compare_s:
+                return rows, whole
+            # The list is made at once, while no other thread can change the dictionary.
+            counts = Counter(state.token.market_key for state in [*followed.values()])
+            rows += self._catalogue.differences(self.lease.conn, counts)
+        self._compared_at = monotonic()
+        return rows, whole
 
     def volumes(self) -> dict[int, int]:
         """Return the 24-hour USD volumes of markets that changed: they are recomputed each minute."""

@@ -34,7 +34,7 @@ FLUSH_MS, FLUSH_MS_PER_SHARD, MAX_FLUSH_MS = 150, 75, 500  # a commit costs as m
 BEAT_S = 1.0
 CLOSE_S = 5.0
 TOKENS_S = 2.0
-ALL_TOKENS_S = 300.0
+COMPARE_S = 300.0
 FETCHED_AFTER_MS = MARGIN_MS + 2_000  # how far the trades fetched for a gap lie after it at most: in whole seconds
 TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
@@ -98,7 +98,7 @@ class LiveSession:
             settings, exchange, partial(self._run_in, "http", exchange.books), run_id=run_id, shard=shard
         )
         self._standby_defers = isinstance(self.receiver.normalizer, DeferringNormalizer)
-        self.housekeeping = Housekeeping(lease, family, shard, exchange.exchange, all_tokens_s=ALL_TOKENS_S)
+        self.housekeeping = Housekeeping(lease, family, shard, exchange.exchange, compare_s=COMPARE_S)
         self.leader = LeaderConnection(url, family, shard, exchange.exchange)
         self.filler = GapFiller(url, family, run_id, exchange, shard)
         self.news = MarketNews(url, exchange)
@@ -270,7 +270,7 @@ class LiveSession:
             subscriptions, normalizer = self.receiver.subscriptions, self.receiver.normalizer
             unknown = normalizer.unknown_tokens.copy()
             normalizer.unknown_tokens.clear()
-            rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown)
+            rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, normalizer.states, unknown)
             self._bound_memory(len(rows) if whole else len(normalizer.states))
             loaded, fresh = subscriptions.loaded, self.receiver.ready
             for start in range(0, len(rows), TOKENS_PER_TURN):

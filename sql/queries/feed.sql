@@ -168,6 +168,27 @@ left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
 where m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
 order by t.market_key;
 
+-- name: followed_markets(exchange, shard, shards)^
+-- A shard's markets to follow, and the number of tokens of each: two arrays.
+select coalesce(array_agg(f.market_key), '{}'), coalesce(array_agg(f.tokens), '{}')
+from (
+    select m.market_key, count(*) as tokens
+    from markets m join tokens t using (market_key)
+    where m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
+    group by m.market_key
+) f;
+
+-- name: tokens_of(market_keys, exchange, shard, shards)
+-- The tokens of these of a shard's markets, and whether to follow them. Those of a market together.
+select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
+       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
+       m.status = 'ACTIVE' and m.order_book
+from markets m
+join tokens t using (market_key)
+left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
+where m.market_key = any(:market_keys::int[]) and m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard
+order by t.market_key;
+
 -- name: catalogue_cursor()^
 -- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
 select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);

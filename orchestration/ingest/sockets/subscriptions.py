@@ -1,7 +1,7 @@
 """Token subscriptions: which tokens to follow, and on which socket."""
 
 import asyncio
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -48,6 +48,16 @@ class Catalogue:
             rows += queries.tokens_named(conn, token_ids=missed, **self._of)
         self._cursor = cursor  # last: what a query that fails did not return is read again
         return rows
+
+    def differences(self, conn: psycopg.Connection[Any], followed: Mapping[int, int]) -> list[Sequence[Any]]:
+        """Return the tokens of markets of which other tokens are followed than should be.
+
+        `followed` has the number of tokens by market. To compare them is much less than to read all tokens.
+        """
+        wanted = dict(zip(*queries.followed_markets(conn, **self._of), strict=True))
+        differing = {market_key for market_key, tokens in wanted.items() if followed.get(market_key) != tokens}
+        differing |= followed.keys() - wanted.keys()
+        return [*queries.tokens_of(conn, market_keys=[*differing], **self._of)] if differing else []
 
 
 class Subscriptions:

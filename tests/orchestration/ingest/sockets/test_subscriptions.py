@@ -11,6 +11,7 @@ from orchestration.feeds.lease import FeedLease
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Catalogue, Subscriptions
+from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 from tests.factories import add_market, add_trades, insert
 from tests.orchestration.ingest.builders import NO_CALLBACKS, UNREACHABLE
@@ -156,20 +157,60 @@ def test_tokens_that_messages_name_are_read_alone(conn, monkeypatch):
     known, ended = add_market(conn), add_market(conn, status="CLOSED")
     tokens = dict(conn.execute("select token_id, market_key from tokens").fetchall())
     lease = SimpleNamespace(conn=conn)
-    housekeeping = Housekeeping(lease, "polymarket", all_tokens_s=300.0)
+    housekeeping = Housekeeping(lease, "polymarket", compare_s=300.0)
     read_whole = []
     monkeypatch.setattr(Catalogue, "all", lambda *_: read_whole.append(True) or [])
 
-    assert housekeeping.tokens() == ([], True)
+    assert housekeeping.tokens({}) == ([], True)
     housekeeping._catalogue._cursor = queries.catalogue_cursor(conn)
-    rows, whole = housekeeping.tokens([*tokens, "of nothing"])
+    rows, whole = housekeeping.tokens({}, [*tokens, "of nothing"])
 
     assert (whole, read_whole) == (False, [True])
     assert {row[0]: (row[2], row[-1]) for row in rows} == {
         token_id: (market_key, market_key == known["market_key"]) for token_id, market_key in tokens.items()
     }
     assert ended["market_key"] in tokens.values()
-    assert housekeeping.tokens() == ([], False)
+    assert housekeeping.tokens({}) == ([], False)
+
+
+def test_what_is_followed_is_compared_with_the_catalogue_and_only_what_differs_is_read(conn):
+    right, closed, paused, new, shorter = (add_market(conn) for _ in range(5))
+    followed = states_of(right, closed, paused, shorter)
+    del followed[shorter["token_ids"][1]]
+    housekeeping = Housekeeping(SimpleNamespace(conn=conn), "polymarket", compare_s=0.0)
+    assert len(housekeeping.tokens(followed)[0]) == 10
+    assert housekeeping.tokens({**followed, **states_of(new, shorter)}) == ([], False)
+    # As after a change that no message and no change of state has told.
+    conn.execute("update markets set order_book = false where market_key = %s", [paused["market_key"]])
+    conn.execute("update markets set status = 'CLOSED' where market_key = %s", [closed["market_key"]])
+
+    rows, whole = housekeeping.tokens(followed)
+
+    assert not whole
+    assert {row[0]: row[-1] for row in rows} == {
+        **dict.fromkeys([*closed["token_ids"], *paused["token_ids"]], False),
+        **dict.fromkeys([*new["token_ids"], *shorter["token_ids"]], True),
+    }
+
+
+def states_of(*markets):
+    return {
+        token_id: SimpleNamespace(token=Token(token_id, market["market_id"], market["market_key"], outcome))
+        for market in markets
+        for outcome, token_id in enumerate(market["token_ids"])
+    }
+
+
+def test_a_reading_of_the_catalogue_that_has_failed_is_repeated(conn, monkeypatch):
+    add_market(conn)
+    housekeeping = Housekeeping(SimpleNamespace(conn=conn), "polymarket", compare_s=300.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(queries, "followed_tokens", time_out)
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            housekeeping.tokens({})
+
+    rows, whole = housekeeping.tokens({})
+    assert (len(rows), whole) == (2, True)
 
 
 @pytest.mark.parametrize("failing", ["tokens_since", "tokens_named"])
@@ -264,7 +305,7 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
         for outcome, token in enumerate(row["token_ids"])
     ]
     subscriptions(lambda made: made.apply(tokens, whole=True, fresh=False))
-    housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), "all", all_tokens_s=300.0)
+    housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), "all", compare_s=300.0)
 
     def stored_volumes():
         volumes = subscriptions.of._normalizer.volumes_24h_usd
