@@ -140,9 +140,9 @@ def test_at_the_edge_of_the_month_exactly_the_quota_is_served_also_when_a_worker
         answers = all_at_once(server, work)
         lost = sum(answer.status is None for answer in answers)
         served = numbers(answers)
-        assert lost >= 1
         assert len(set(served)) == len(served)
-        assert QUOTA - min(lost, CLIENTS) <= len(served) <= QUOTA
+        assert QUOTA - min(lost, CLIENTS) <= len(served) <= QUOTA  # it may have been killed between two requests
+        assert victim not in server.workers()
         assert other in server.workers()
 
     assert (used(conn, calm), used(conn, struck)) == (QUOTA, QUOTA)
