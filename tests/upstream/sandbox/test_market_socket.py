@@ -6,6 +6,7 @@ import json
 
 import pytest
 import websockets
+from websockets.sync.client import connect
 
 from tests.patience import until
 from tests.upstream.sandbox.conftest import follow, open_tokens, token_ids, walk
@@ -181,3 +182,20 @@ def test_a_connection_that_asks_for_nothing_is_closed(sandbox, monkeypatch):
             return socket.close_code
 
     assert asyncio.run(wait()) == 1008
+
+
+def test_the_sandbox_ends_although_a_client_that_has_closed_reads_nothing_more(http):
+    with Sandbox(simulate=1, rate=5000, markets=50) as sandbox:
+        tokens = open_tokens(http, sandbox)
+        client = connect(sandbox.socket_url, max_queue=1, proxy=None, legacy=True)
+        client.send(json.dumps({"type": "market", "assets_ids": tokens}))
+
+        def server_side():
+            return sandbox.call(lambda: next(iter(sandbox.hub.connections.values()))._socket)
+
+        until(lambda: not server_side().is_writable())
+        client.socket.sendall(b"\x88\x82" + bytes(4) + (1000).to_bytes(2))  # a close frame
+        socket = server_side()
+        until(lambda: socket.conn.state.name == "CLOSING")
+        assert not socket.close_sent
+    client.socket.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,13 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         if self.response.status_code == 101:
             extensions: dict[str, Any] = self.scope["extensions"] or {}
             self.scope["extensions"] = extensions | {EXTENSION: self}
+
+    def shutdown(self) -> None:
+        """Close the connection as the server ends, also one that waits for a client that has closed it."""
+        try:
+            super().shutdown()
+        except InvalidState:
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         """Continue once the client has caught up."""
