@@ -51,8 +51,7 @@ class Subscriber:
 
     async def listen(self, url: str) -> None:
         while True:
-            self.connections += 1
-            stream = self.stream = AsyncStream(
+            stream = self.stream = CountingStream(
                 url,
                 self.key,
                 markets=None if self.markets is None else sorted(self.markets),
@@ -61,10 +60,22 @@ class Subscriber:
                 resume_from=self.last,
                 on_gap=self.gaps.append,
             )
+            stream.subscriber = self
             async with stream:
                 async for event in stream:
                     self.received.append(event.seq)
                     self.last = event.seq
+
+
+class CountingStream(AsyncStream):
+    """A stream that counts its connections for its subscriber."""
+
+    subscriber: Subscriber
+
+    async def _connect(self):
+        connected = await super()._connect()
+        self.subscriber.connections += 1
+        return connected
 
 
 def random_subscriber(dice: random.Random, keys: dict[str, frozenset[bytes]]) -> Subscriber:

@@ -137,8 +137,8 @@ def kill_many(faults: int, pause_s: float) -> tuple[list[str], int]:
             connections = sum(each.connections for each in subscribers_thread.subscribers)
             messages = sum(len(each.received) for each in subscribers_thread.subscribers)
             print(
-                f"\nseed {SEED}: {len(rows):,} events, {messages:,} messages to {SUBSCRIBERS} subscribers, who left and"
-                f" came back {connections - SUBSCRIBERS} times beside all cuts;"
+                f"\nseed {SEED}: {len(rows):,} events, {messages:,} messages to {SUBSCRIBERS} subscribers, who"
+                f" reconnected {connections - SUBSCRIBERS} times;"
                 f" all had all {behind_s:.1f} s after the last write"
             )
             for name, seconds in paused.items():
