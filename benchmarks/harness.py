@@ -93,6 +93,7 @@ class Options(msgspec.Struct, frozen=True):
     shards: int = 1  # of the live feed
     burst: tuple[float, float] | None = None  # times that rate, and for how many seconds
     quiet_start: bool = False  # whether the exchange trades only once the feed is ready
+    warm_up: float = 0.0  # seconds of trading before it is measured
     subscriber: bool = False  # whether one follows the stream meanwhile
     texts: Path | None = None  # a folder of labelled markets' texts
 

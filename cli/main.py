@@ -318,6 +318,10 @@ def bench(
         bool,
         typer.Option("--quiet-start", help="Let the exchange trade only once every run is ready, for `capacity`."),
     ] = False,
+    warm_up: Annotated[
+        float,
+        typer.Option("--warm-up", min=0, help="Seconds of trading before it is measured, for `capacity`."),
+    ] = 0.0,
     subscriber: Annotated[
         bool,
         typer.Option(
@@ -361,6 +365,7 @@ def bench(
         shards=shards,
         burst=burst,
         quiet_start=quiet_start,
+        warm_up=warm_up,
         subscriber=subscriber,
         texts=texts,
     )

@@ -93,13 +93,17 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         feeds.prepare(
             bench.folder,
             {"DATABASE_URL": bench.url, **exchange.environment()},
-            window_s=limit_s + options.seconds + 3 * SETTLE_S,  # the lead does not pass on in the measurement
+            window_s=limit_s
+            + options.warm_up
+            + options.seconds
+            + 3 * SETTLE_S,  # the lead does not pass on in the measurement
             ready_within_s=limit_s,
         )
         supervisor.start(*feeds.programs.values())
         supervisor.wait(*(program.name for program in feeds.programs.values()))
         if options.quiet_start:
             exchange.play()
+        warm_up(supervisor, options.warm_up, progress)
         subscriber = subscribed(bench, supervisor, options.seconds) if options.subscriber else None
         window = measurement.measure(options.seconds, options.burst)
         compared = rows.compare(
@@ -118,6 +122,15 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
             yield received(conn, subscriber)
         progress.report("a quality pass")
         yield quality_pass(bench.url)
+
+
+def warm_up(supervisor: Supervisor, seconds: float, progress: ProgressReporter) -> None:
+    """Let the exchange trade for so long before anything is measured."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+        supervisor.check_started()
+        progress(f"{seconds - left:.0f} of {seconds:.0f} s until it is measured")
 
 
 def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progress: ProgressReporter) -> None:

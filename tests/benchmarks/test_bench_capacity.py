@@ -10,14 +10,16 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.capacity import rows
+from benchmarks.capacity import capacity, rows
 from benchmarks.processes import cpu_s, memory_mb, parent, tree
 from cli.main import app
 from cli.stack import guard
+from cli.stack.processes import StartError
 from tests import factories
 from tests.patience import until
 
@@ -138,6 +140,20 @@ print(living.pid, flush=True)
 sys.stdin.read()
 living.kill()
 """
+
+
+def test_a_warm_up_ends_on_time_or_when_something_has_ended(monkeypatch):
+    now, looks, said = [0.0], [], []
+    monkeypatch.setattr(capacity.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(capacity.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    supervisor = SimpleNamespace(check_started=lambda: looks.append(now[0]))
+
+    capacity.warm_up(supervisor, 2.5, said.append)
+    assert (now[0], looks, said[-1]) == (2.5, [1, 2, 2.5], "2 of 2 s until it is measured")
+
+    monkeypatch.setattr(supervisor, "check_started", lambda: (_ for _ in ()).throw(StartError("the feed has ended")))
+    with pytest.raises(StartError):
+        capacity.warm_up(supervisor, 2.5, said.append)
 
 
 def test_cpu_time_and_memory_are_those_of_a_process_and_its_children():
