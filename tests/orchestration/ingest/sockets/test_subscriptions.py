@@ -201,6 +201,21 @@ def states_of(*markets):
     }
 
 
+def test_a_comparison_that_fails_does_not_keep_changes_from_being_read(conn, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("orchestration.ingest.housekeeping.monotonic", lambda: now[0])
+    housekeeping = Housekeeping(SimpleNamespace(conn=conn), "polymarket", compare_s=300.0)
+    housekeeping.tokens({})
+    new = add_market(conn)
+    now[0] = 301.0
+    with monkeypatch.context() as patch:
+        patch.setattr(queries, "followed_markets", time_out)
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            housekeeping.tokens({})
+
+    assert {row[0] for row in housekeeping.tokens({})[0]} == set(new["token_ids"])
+
+
 def test_a_reading_of_the_catalogue_that_has_failed_is_repeated(conn, monkeypatch):
     add_market(conn)
     housekeeping = Housekeeping(SimpleNamespace(conn=conn), "polymarket", compare_s=300.0)
