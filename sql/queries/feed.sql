@@ -193,31 +193,13 @@ order by t.market_key;
 -- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
 select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);
 
--- name: tokens_since(market_key, change_id, exchange, shard, shards)
--- The tokens of a shard's markets that came, or changed state, since a cursor; and whether to follow them. Those of a market together.
-select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
-       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
-       m.status = 'ACTIVE' and m.order_book
-from markets m
-join tokens t using (market_key)
-left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard and m.market_key = any(array(
-    select n.market_key from markets n where n.market_key > :market_key
-    union
-    select c.market_key from market_status_changes c where c.change_id > :change_id
-)) -- an array: an `or` would look at every market
-order by t.market_key;
-
--- name: tokens_named(token_ids, exchange, shard, shards)
--- These tokens, as far as they are of a shard's markets, and whether to follow them. Those of a market together.
-select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
-       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
-       m.status = 'ACTIVE' and m.order_book
-from tokens t
-join markets m using (market_key)
-left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where t.token_id = any(:token_ids) and m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard
-order by t.market_key;
+-- name: changed_markets(market_key, change_id, token_ids)
+-- Markets that came, or changed state, since a cursor, and those of some tokens.
+select market_key from markets where market_key > :market_key
+union
+select market_key from market_status_changes where change_id > :change_id
+union
+select market_key from tokens where token_id = any(:token_ids::text[]);
 
 -- name: activity_computed_at()$
 -- When the markets' recent activity was computed: Unix seconds.

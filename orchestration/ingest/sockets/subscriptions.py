@@ -38,14 +38,12 @@ class Catalogue:
         return [(*row, True) for row in queries.followed_tokens(conn, **self._of)]
 
     def changes(self, conn: psycopg.Connection[Any], unknown: Iterable[str] = ()) -> list[Sequence[Any]]:
-        """Return tokens added or changed since the last read, and those of `unknown` that the catalogue has."""
+        """Return the tokens of markets added or changed since the last read, and of those with a token of `unknown`."""
         cursor = queries.catalogue_cursor(conn)
-        (market_key, change_id), rows = self._cursor, []
-        if cursor != self._cursor:
-            since = {"market_key": market_key, "change_id": change_id}
-            rows += queries.tokens_since(conn, **since, **self._of)
-        if missed := list(set(unknown).difference(row[0] for row in rows)):
-            rows += queries.tokens_named(conn, token_ids=missed, **self._of)
+        (market_key, change_id), token_ids, rows = self._cursor, list(unknown), []
+        if token_ids or cursor != self._cursor:
+            changed = queries.changed_markets(conn, market_key=market_key, change_id=change_id, token_ids=token_ids)
+            rows = self._tokens(conn, [row[0] for row in changed])
         self._cursor = cursor  # last: what a query that fails did not return is read again
         return rows
 
@@ -57,7 +55,10 @@ class Catalogue:
         wanted = dict(zip(*queries.followed_markets(conn, **self._of), strict=True))
         differing = {market_key for market_key, tokens in wanted.items() if followed.get(market_key) != tokens}
         differing |= followed.keys() - wanted.keys()
-        return [*queries.tokens_of(conn, market_keys=[*differing], **self._of)] if differing else []
+        return self._tokens(conn, [*differing])
+
+    def _tokens(self, conn: psycopg.Connection[Any], market_keys: list[int]) -> list[Sequence[Any]]:
+        return [*queries.tokens_of(conn, market_keys=market_keys, **self._of)] if market_keys else []
 
 
 class Subscriptions:

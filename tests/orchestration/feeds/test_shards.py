@@ -35,8 +35,7 @@ def test_python_and_sql_agree_on_the_name_of_a_shards_feed(conn):
 
 
 def test_every_token_is_followed_by_exactly_one_shard(conn):
-    for _ in range(40):
-        add_market(conn)
+    keys = [add_market(conn)["market_key"] for _ in range(40)]
     every = {row[0] for row in queries.followed_tokens(conn, exchange="polymarket", **WHOLE.columns())}
 
     assert len(every) == 80
@@ -46,12 +45,7 @@ def test_every_token_is_followed_by_exactly_one_shard(conn):
             for shard in Shard.all(shards)
         ]
         later = [
-            [
-                row[0]
-                for row in queries.tokens_since(
-                    conn, market_key=0, change_id=0, exchange="polymarket", **shard.columns()
-                )
-            ]
+            [row[0] for row in queries.tokens_of(conn, market_keys=keys, exchange="polymarket", **shard.columns())]
             for shard in Shard.all(shards)
         ]
         assert sorted(token for part in parts for token in part) == sorted(every)

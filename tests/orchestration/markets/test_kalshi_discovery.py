@@ -338,13 +338,12 @@ def test_its_markets_are_not_followed_by_the_other_exchanges_feed(walks, conn):
         discovery.scan_open()
     whole = {"shard": 1, "shards": 1, "exchange": "polymarket"}
 
-    tokens = [token for (token,) in conn.execute("select token_id from tokens")]
+    keys = [key for (key,) in conn.execute("select market_key from markets")]
     range_ = {"after_key": 0, "after_change": 0, "upto_key": 10**6, "upto_change": 10**6, "market_keys": []}
     new = feed.new_markets(conn, **range_, since_ms=0, **whole)
 
     assert list(feed.followed_tokens(conn, **whole)) == []
-    assert list(feed.tokens_since(conn, market_key=0, change_id=0, **whole)) == []
-    assert list(feed.tokens_named(conn, token_ids=tokens, **whole)) == []
+    assert list(feed.tokens_of(conn, market_keys=keys, **whole)) == []
     assert list(new) == []
     assert len(list(feed.followed_tokens(conn, **whole | {"exchange": "kalshi"}))) > 100
 

@@ -131,7 +131,7 @@ def test_tokens_to_follow_are_read_market_by_market(conn):
     assert every == changed == sorted([*markets, *markets])
 
 
-@pytest.mark.parametrize("name", ["tokens_since", "tokens_named"])
+@pytest.mark.parametrize("name", ["changed_markets", "tokens_of"])
 def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn, name):
     conn.execute("""
         insert into markets (market_id, slug, question, status, token_ids, outcomes, created_at)
@@ -146,7 +146,7 @@ def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn,
     conn.execute("analyze markets, tokens")
     newest = conn.execute("select max(market_key) from markets").fetchone()[0]
     given = {"market_key": newest - 2, "change_id": 0, "token_ids": ["10", "11"], "shard": 1, "shards": 1}
-    given["exchange"] = "polymarket"
+    given |= {"exchange": "polymarket", "market_keys": [newest - 1, newest]}
 
     plan = conn.execute(f"explain (costs off) {getattr(queries, name).sql}", given).fetchall()
 
@@ -228,7 +228,7 @@ def test_a_reading_of_the_catalogue_that_has_failed_is_repeated(conn, monkeypatc
     assert (len(rows), whole) == (2, True)
 
 
-@pytest.mark.parametrize("failing", ["tokens_since", "tokens_named"])
+@pytest.mark.parametrize("failing", ["changed_markets", "tokens_of"])
 def test_changes_that_a_failed_query_did_not_return_are_read_again(conn, monkeypatch, failing):
     add_market(conn, "rain")
     catalogue = Catalogue()
