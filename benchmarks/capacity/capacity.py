@@ -67,6 +67,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
     """Start everything, wait until every book is synced, and measure for the configured time."""
+    from orchestration.quality import passes
     from sql.database import connect
 
     markets = options.markets or MARKETS
@@ -88,6 +89,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         except UpstreamError as error:
             supervisor.check_started()  # says so if the exchange has ended
             raise StartError(f"discovery failed: {error}") from error
+        progress.report("the first quality pass")
+        passes.run(bench.url, datetime.now(UTC))
         if not options.quiet_start:
             exchange.play()
         feeds.prepare(
@@ -121,7 +124,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         if subscriber is not None:
             yield received(conn, subscriber)
         progress.report("a quality pass")
-        yield quality_pass(bench.url)
+        yield quality_pass(conn, bench.url)
 
 
 def warm_up(supervisor: Supervisor, seconds: float, progress: ProgressReporter) -> None:
@@ -188,8 +191,16 @@ def costs(options: Options, window: MeasuredWindow, compared: Rows) -> Iterator[
             cpu_s * 1e6 / events if events else float("inf"),
             "µs",
             target=Target("value", "<=", most) if most else None,
-            detail={"cores": cpu_s / window.seconds},
+            detail={"cores": cpu_s / window.seconds, **(wal(window, events) if name == DATABASE else {})},
         )
+
+
+def wal(window: MeasuredWindow, events: float) -> dict[str, float]:
+    """Return what the database wrote to its write-ahead log."""
+    return {
+        "WAL MB/s": window.wal_bytes / 1e6 / window.seconds,
+        "whole pages in it an event": window.wal_pages / events,
+    }
 
 
 def lag(conn: Connection, window: MeasuredWindow) -> Figure:
@@ -199,12 +210,17 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
     found = conn.execute(LAG, {"from_s": window.from_s, "to_s": window.to_s})
     counts = histogram.merged(row[0] for row in found)
     p50, p99 = histogram.quantile(counts, 0.5), histogram.quantile(counts, 0.99)
+    late = [late_s for late_s in window.late_s if late_s >= MAX_LAG_S]
     return figure(
         "lag p99",
         float("inf") if p99 is None else p99 / 1000,
         "s",
         target=Target("value", "<", MAX_LAG_S),
-        detail=None if p50 is None else {"p50": p50 / 1000},
+        detail={
+            **({} if p50 is None else {"p50": p50 / 1000}),
+            "seconds with a later commit": len(late),
+            "latest commit": max(window.late_s),
+        },
     )
 
 
@@ -244,18 +260,20 @@ def catching_up(window: MeasuredWindow) -> Figure:
     )
 
 
-def quality_pass(url: str) -> Figure:
-    """Validate all rows of the last ten minutes, while the feeds go on: more than the two or three of a usual pass."""
+def quality_pass(conn: Connection, url: str) -> Figure:
+    """Validate what a usual pass validates, the rows of a period and its overlap, while the feeds go on."""
     from config.settings import Settings
     from orchestration.quality import passes
 
+    period_s = Settings.model_fields["quality_every_s"].default
+    conn.execute("update quality_suites set until = now() - make_interval(secs => %s)", [period_s])
     began = time.monotonic()
     passed = passes.run(url, datetime.now(UTC))
     return figure(
         "a quality pass",
         time.monotonic() - began,
         "s",
-        target=Target("value", "<=", Settings.model_fields["quality_every_s"].default),
+        target=Target("value", "<=", period_s),
         detail={
             "rows": sum(passed.rows.values()),
             "checks that failed": len(passed.failed),

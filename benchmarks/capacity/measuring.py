@@ -26,6 +26,7 @@ MARGIN_MS = 1_000  # the feed estimates the exchange's time
 LATE_S = 1.0  # of a commit behind the exchange's time
 LEADER, STANDBY, DATABASE, EXCHANGE = "leader", "standby", "database", "exchange"
 NOW = "select extract(epoch from clock_timestamp())::float8"
+WAL = "select wal_bytes::float8, wal_fpi::float8 from pg_stat_wal"
 LATEST_FIGURES = "select coalesce(max(extract(epoch from ts)), 0)::float8 from feed_stats"
 
 
@@ -42,6 +43,9 @@ class MeasuredWindow(NamedTuple):
     memory_mb: dict[int, float]  # most of each shard's leader
     growth_mb_per_min: float  # of all leaders' memory
     lead_changes: int
+    late_s: list[float]  # how far the latest commit was behind the exchange's time, each second
+    wal_bytes: float  # that the database wrote
+    wal_pages: float  # copied whole into it, as each page is when it changes first after a checkpoint
     caught_up_s: float | None  # from a burst's end until no commit was late; None: not before the measurement's end
 
 
@@ -88,9 +92,11 @@ class Measurement:
         spent: dict[str, float] = defaultdict(float)
         memory: dict[int, float] = {}
         held: list[tuple[float, float]] = []
+        late_s: list[float] = []
         burst_s, caught_up_s = burst[1] if burst is not None else 0.0, None
         self._feeds.poll()
         before, began, last, roles = self._exchange.sent(), time.monotonic(), self._times(), self._feeds.roles()
+        wal = self._wal()
         if burst is not None:
             self._exchange.burst(*burst)
         took, lead_changes = 0.0, 0
@@ -106,14 +112,29 @@ class Measurement:
             now_mb = {shard: memory_mb(lease.pid) for shard, lease in self._feeds.leaders().items()}
             memory |= {shard: max(memory.get(shard, 0.0), value) for shard, value in now_mb.items()}
             held.append((took / 60, sum(now_mb.values())))
-            if caught_up_s is None and took > burst_s + SAMPLE_S and self._feeds.late_s() < LATE_S:
+            late_s.append(self._feeds.late_s())
+            if caught_up_s is None and took > burst_s + SAMPLE_S and late_s[-1] < LATE_S:
                 caught_up_s = took - burst_s
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
+        wal_bytes, wal_pages = (now - then for now, then in zip(self._wal(), wal, strict=True))
         self._settle(after.clock_ms, to_s)
         growth = slope(held)
         return MeasuredWindow(
-            took, before, after, from_s, to_s, offset, spent, memory, growth, lead_changes, caught_up_s
+            took,
+            before,
+            after,
+            from_s,
+            to_s,
+            offset,
+            spent,
+            memory,
+            growth,
+            lead_changes,
+            late_s,
+            wal_bytes,
+            wal_pages,
+            caught_up_s,
         )
 
     def _times(self) -> dict[tuple[str, int], float]:
@@ -128,7 +149,8 @@ class Measurement:
     def _line(self, took: float, seconds: float, spent: Mapping[str, float]) -> str:
         cores = ", ".join(f"{name} {spent[name] / took:.2f}" for name in (LEADER, STANDBY, DATABASE, EXCHANGE))
         waiting = sum(lease.backlog for lease in self._feeds.leaders().values())
-        return f"{took:.0f} of {seconds:.0f} s; cores: {cores}; {waiting:,} events wait to be written"
+        late = f"{waiting:,} events wait, the latest commit is {self._feeds.late_s():.1f} s behind"
+        return f"{took:.0f} of {seconds:.0f} s; cores: {cores}; {late}"
 
     def _settle(self, clock_ms: int, to_s: float) -> None:
         """Wait until what was sent is committed, and the feed has written its figures."""
@@ -152,6 +174,10 @@ class Measurement:
                 raise StartError(f"the live feed has written no figures for {SETTLE_S:.0f} s")
             time.sleep(0.1)
         return found
+
+    def _wal(self) -> tuple[float, float]:
+        written, pages = self._conn.execute(WAL).fetchall()[0]
+        return written, pages
 
     def _read(self, query: LiteralString) -> float:
         return cast("float", self._conn.execute(query).fetchall()[0][0])
