@@ -13,7 +13,6 @@ from typing import NamedTuple
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from presage_client import AsyncStream
 from tests.patience import PATIENCE_S
 
 
@@ -60,17 +59,6 @@ class HttpClient(threading.Thread):
     def stop(self) -> None:
         self._over.set()
         self.join(PATIENCE_S)
-
-
-class CountedStream(AsyncStream):
-    """The client's stream, with the connections of all of them counted."""
-
-    connections = 0
-
-    async def _connect(self):
-        socket = await super()._connect()
-        CountedStream.connections += 1
-        return socket
 
 
 class HintReader(threading.Thread):
