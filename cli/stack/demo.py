@@ -21,6 +21,7 @@ from cli.stack.screen import Screen
 from cli.stack.signals import EndedBySignal, signals_raise
 from cli.stack.stack import Stack
 from config.exchanges import DEFAULT
+from config.hosts import ONE_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MINUTE_S = 60.0
+START_RETRIES = 5  # of a service on one of several hosts, which may start while the database fails over: a minute or so
 
 
 class FigureWatcher(threading.Thread):
@@ -140,7 +142,7 @@ def run(
 def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, fresh: bool, with_key: bool) -> int:
     found: list[str] = []
     screen = Screen(plan)
-    supervisor = Supervisor(screen.say)
+    supervisor = Supervisor(screen.say, start_retries=0 if plan.roles == ONE_MACHINE else START_RETRIES)
     outcome = Outcome(source=plan.label_of_rows, urls=plan.urls())
     stack = Stack(plan, supervisor, screen.say, fresh=fresh)
     watch = FigureWatcher(stack, outcome, json_file)

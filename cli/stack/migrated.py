@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
@@ -21,54 +21,61 @@ WAIT_S = 600.0  # then the container fails, which shows, and is started again
 RETRY_S = 2.0
 
 
-def wait(
-    url: str,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-    tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-) -> bool:
+class Waiting(NamedTuple):
+    """How to wait, by which clock, and whom to tell for what."""
+
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
+
+    def until(self, lacks: Callable[[], str]) -> bool:
+        """Return True once the database lacks nothing, False after too long."""
+        began, reason = self.clock(), ""
+        while self.clock() - began < WAIT_S:
+            before = reason
+            try:
+                reason = lacks()
+                if not reason:
+                    return True
+            except psycopg.Error as error:  # there is no server, no login or no table yet
+                reason = str(error).strip()
+            if reason != before:
+                self.tell(f"waiting for the database: {reason}")
+            self.sleep(RETRY_S)
+        return False
+
+
+WAITING = Waiting()
+
+
+def wait(url: str, waiting: Waiting = WAITING) -> bool:
     """Return True once the database has this release's schema or a later one, False after too long."""
-
-    def lacks() -> str:
-        return "it lacks migrations of this release" if migrate.pending(url) else ""
-
-    return _until(lacks, sleep, clock, tell)
+    return waiting.until(lambda: "it lacks migrations of this release" if migrate.pending(url) else "")
 
 
-def wait_for_primary(
-    url: str,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-    tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-) -> bool:
-    """Return True once a server that accepts writes answers, False after too long."""
+def with_primary(url: str, act: Callable[[], None], waiting: Waiting = WAITING) -> bool:
+    """Act once a server accepts writes, and again if that is lost meanwhile; return False after too long.
+
+    `act` may be repeated at any point.
+    """
 
     def lacks() -> str:
         with database.connect(url, autocommit=True) as conn:
             row = conn.execute("select pg_is_in_recovery()").fetchone()
         return "it is a replica" if row == (True,) else ""
 
-    return _until(lacks, sleep, clock, tell)
-
-
-def _until(
-    lacks: Callable[[], str],
-    sleep: Callable[[float], None],
-    clock: Callable[[], float],
-    tell: Callable[[str], None],
-) -> bool:
-    began, reason = clock(), ""
-    while clock() - began < WAIT_S:
-        before = reason
+    began = waiting.clock()
+    while waiting.clock() - began < WAIT_S and waiting.until(lacks):
         try:
-            reason = lacks()
-            if not reason:
-                return True
-        except psycopg.Error as error:  # there is no server, no login or no table yet
-            reason = str(error).strip()
-        if reason != before:
-            tell(f"waiting for the database: {reason}")
-        sleep(RETRY_S)
+            act()
+        except Exception as error:
+            cause = getattr(error, "orig", error)  # of SQLAlchemy's
+            if not isinstance(cause, psycopg.OperationalError | psycopg.errors.ReadOnlySqlTransaction):
+                raise
+            waiting.tell(f"the database was lost, and is waited for: {str(cause).strip()}")
+            waiting.sleep(RETRY_S)
+        else:
+            return True
     return False
 
 

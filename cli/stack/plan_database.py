@@ -13,7 +13,6 @@ from cli.stack import sources
 from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
 from cli.stack.processes import StartError, tail
 from config import settings
-from config.hosts import ONE_MACHINE
 from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class PlanDatabase:
         return make_conninfo(self.logins[PIPELINE], dbname=name) if PIPELINE in self.logins else self.dagster_url
 
     def open(self, supervisor: Supervisor, *, fresh: bool) -> None:
-        """Start the embedded server, or wait for the user's, and create the databases that are missing.
+        """Start the embedded server, if it is one, and create the databases that are missing.
 
         `fresh`: drop those of the embedded server before.
         """
@@ -151,15 +150,13 @@ class PlanDatabase:
                 database.cluster.create_database(each)
             sources.remember(self.plan.data_dir, name)
         else:
-            if self.plan.roles != ONE_MACHINE:
-                self._wait_for_primary()
             create_beside(self.url, DAGSTER)
 
-    def _wait_for_primary(self) -> None:
-        """Wait for a server that accepts writes: hosts that come back together meet a failover."""
+    def with_primary(self, act: Callable[[], None]) -> None:
+        """Act once a server accepts writes, and again if that fails over meanwhile: hosts that come back meet that."""
         from cli.stack import migrated
 
-        if not migrated.wait_for_primary(self.url, tell=self.report):
+        if not migrated.with_primary(self.url, act, migrated.Waiting(tell=self.report)):
             raise StartError(f"no database that accepts writes within {migrated.WAIT_S / 60:.0f} minutes")
 
     def create_tables(self) -> None:
@@ -181,7 +178,7 @@ class PlanDatabase:
         """Wait until another host has brought the database to this release's schema."""
         from cli.stack import migrated
 
-        if not migrated.wait(self.url, tell=self.report):
+        if not migrated.wait(self.url, migrated.Waiting(tell=self.report)):
             raise StartError(
                 f"no database with this release's schema within {migrated.WAIT_S / 60:.0f} minutes, for the reason "
                 "above; a host with the role dagster, or `presage migrate`, brings the schema there"

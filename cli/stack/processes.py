@@ -239,10 +239,11 @@ class SupervisedService:
 class Supervisor:
     """Supervises services; as a context manager it stops all of them on any exit."""
 
-    def __init__(self, report: Report, *, restart: bool = True) -> None:
+    def __init__(self, report: Report, *, restart: bool = True, start_retries: int = 0) -> None:
         self.instance = secrets.token_hex(8)
         self.report = report
         self.restart = restart
+        self.start_retries = start_retries  # of a service that ends before all are up
         self.watched: dict[str, SupervisedService] = {}
         self._guard: subprocess.Popen[str] | None = None
         self._before: set[int] = set()
@@ -293,26 +294,30 @@ class Supervisor:
             watched.started_at = watched.since
 
     def wait(self, *names: str) -> None:
-        """Wait until these are ready; raises StartError if any service dies or one of these takes too long."""
+        """Wait until these are ready; raises StartError if any service keeps dying or one of these takes too long."""
         while True:
             self.check_started()
-            waiting = [w for name in names if (w := self.watched[name]).state == "starting"]
+            waiting = [w for name in names if (w := self.watched[name]).state != "up"]
             if not waiting:
                 return
             for watched in waiting:
-                if time.monotonic() - watched.since > watched.service.ready_within_s:
+                if watched.state == "starting" and time.monotonic() - watched.since > watched.service.ready_within_s:
                     raise StartError(
                         self._failure_text(watched, f"not ready after {watched.service.ready_within_s:.0f} s")
                     )
             time.sleep(0.1)
 
     def check_started(self) -> None:
-        """Update readiness; raises StartError if a service died, which is fatal until all are up."""
+        """Update readiness; raises StartError if a service died oftener than it may before all are up."""
         for watched in self.watched.values():
             service = watched.service
-            if not service.running():
+            if watched.busy is not None and watched.busy.is_alive():
+                continue
+            if watched.state == "down" or (not service.running() and watched.failures < self.start_retries):
+                self._check(watched)
+            elif not service.running():
                 raise StartError(self._failure_text(watched, "ended while starting"))
-            if watched.state == "starting" and service.ready():
+            elif watched.state == "starting" and service.ready():
                 watched.ready_after_s = time.monotonic() - watched.since
                 watched.set_state("up")
                 self.report(f"{service.name} ready after {watched.ready_after_s:.1f} s")

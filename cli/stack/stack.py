@@ -15,6 +15,7 @@ from cli.stack.plan_database import PlanDatabase
 from cli.stack.processes import StartError
 from cli.stack.programs import Programs
 from config import settings
+from config.hosts import ONE_MACHINE
 from sql.roles.rights import PIPELINE
 
 if TYPE_CHECKING:
@@ -94,14 +95,19 @@ class Stack:
 
     def _prepare_tables(self) -> None:
         """Open the database and upgrade its schema, or wait until another host has."""
-        if self.plan.migrates:
-            with self._step("database"):
-                self.database.open(self.supervisor, fresh=self.fresh)
-            with self._step("migration"):
-                self.database.create_tables()
-        else:
+        if not self.plan.migrates:
             with self._step("migration"):
                 self.database.wait_for_tables()
+        elif self.plan.roles == ONE_MACHINE:
+            self._make_tables()
+        else:
+            self.database.with_primary(self._make_tables)
+
+    def _make_tables(self) -> None:
+        with self._step("database"):
+            self.database.open(self.supervisor, fresh=self.fresh)
+        with self._step("migration"):
+            self.database.create_tables()
 
     @contextlib.contextmanager
     def _step(self, name: str) -> Iterator[None]:

@@ -154,8 +154,10 @@ class Cluster:
     def recovered(self, since_ms: int) -> bool:
         """Return whether nothing is missing: three databases, three APIs, two runs of each feed, a daemon.
 
-        And what the exchange has sent until a moment is committed.
+        And what the exchange has sent until a moment is committed. RuntimeError: a program has ended by itself.
         """
+        if ended := [f"{host.name}'s {name}" for host in self.hosts for name in host.ended()]:
+            raise RuntimeError(f"{', '.join(ended)} ended by itself")
         return (
             self.database.whole()
             and all(map(_healthy, self.hosts))

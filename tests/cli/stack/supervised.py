@@ -19,6 +19,15 @@ open(sys.argv[1], "w").close()
 time.sleep(300)
 """
 PLAIN = "import time; time.sleep(300)"
+FAILING_TWICE = """
+import sys, time
+with open(sys.argv[1] + ".starts", "a+") as starts:
+    starts.write("started\\n")
+    starts.seek(0)
+    if len(starts.readlines()) < 3:
+        raise SystemExit("no primary")
+time.sleep(300)
+"""
 FAILING = "import time; time.sleep(0.3); print('no such table: weather'); raise SystemExit(3)"
 
 
@@ -34,12 +43,21 @@ def main(directory: Path, shape: str) -> int:
         )
 
     try:
-        with signals_raise(), Supervisor(lambda line: print(line, flush=True)) as supervisor:
+        retries = 2 if shape.startswith("patient") else 0
+        with signals_raise(), Supervisor(lambda line: print(line, flush=True), start_retries=retries) as supervisor:
             print("instance", supervisor.instance, flush=True)
             ready = directory / "stubborn.ready"
             supervisor.start(program("stubborn", STUBBORN, is_ready=ready.exists), program("plain", PLAIN, tier=1))
             supervisor.wait("stubborn", "plain")
-            if shape == "failing":
+            if shape == "patient":
+                starts = directory / "twice.ready.starts"
+
+                def is_ready() -> bool:
+                    return starts.exists() and starts.read_text().count("\n") == 3
+
+                supervisor.start(program("twice", FAILING_TWICE, is_ready=is_ready))
+                supervisor.wait("twice")
+            if shape in {"failing", "patient-failing"}:
                 supervisor.start(program("failing", FAILING, is_ready=lambda: False))
                 supervisor.wait("failing")
             if shape == "slow":

@@ -1,6 +1,8 @@
 """A service waits for the schema of its release."""
 
+import psycopg
 import pytest
+from sqlalchemy import create_engine
 
 from cli.stack import migrated
 from sql import migrate
@@ -21,15 +23,16 @@ class Time:
         if self.events:
             self.events.pop(0)()
 
-    def clock(self):
-        return self.now
+    @property
+    def waiting(self):
+        return migrated.Waiting(self.sleep, lambda: self.now)
 
 
 @pytest.mark.parametrize("role", [PIPELINE, API, SITE])
 def test_with_the_schema_of_this_release_nobody_waits(database_url, role):
     time = Time()
 
-    assert migrated.wait(login_url(database_url, role), time.sleep, time.clock)
+    assert migrated.wait(login_url(database_url, role), time.waiting)
     assert time.now == 0
 
 
@@ -38,7 +41,7 @@ def test_it_waits_for_the_migration_and_says_once_why(new_database, capsys):
         migrate.downgrade(url, "-1")
         time = Time(lambda: None, lambda: None, lambda: migrate.upgrade(url))
 
-        assert migrated.wait(url, time.sleep, time.clock)
+        assert migrated.wait(url, time.waiting)
 
     assert capsys.readouterr().err == "waiting for the database: it lacks migrations of this release\n"
 
@@ -46,7 +49,7 @@ def test_it_waits_for_the_migration_and_says_once_why(new_database, capsys):
 def test_without_a_database_it_gives_up_in_the_end(capsys):
     time = Time()
 
-    assert not migrated.wait("postgresql://presage@127.0.0.1:1/presage", time.sleep, time.clock)
+    assert not migrated.wait("postgresql://presage@127.0.0.1:1/presage", time.waiting)
     assert time.now == pytest.approx(migrated.WAIT_S, abs=migrated.RETRY_S)
     assert "refused" in capsys.readouterr().err
 
@@ -56,14 +59,42 @@ def test_a_replica_is_not_the_primary_and_that_is_said_once(capsys):
     with replicas.standby() as url:
         until(lambda: replicas.connected(url)).close()
 
-        assert not migrated.wait_for_primary(url, time.sleep, time.clock)
+        assert not migrated.with_primary(url, lambda: pytest.fail("a replica was written to"), time.waiting)
 
     assert time.now >= migrated.WAIT_S
     assert capsys.readouterr().err == "waiting for the database: it is a replica\n"
 
 
-def test_a_server_that_accepts_writes_is_not_waited_for(database_url):
+def fails_over(url):
+    """Fail as what writes does whose primary becomes a replica."""
+    with psycopg.connect(url) as conn:
+        conn.execute("set transaction read only")
+        conn.execute("create table t ()")
+
+
+def is_shut_down(url):
+    """Fail as SQLAlchemy does whose server ends."""
+    with create_engine(url.replace("postgresql://", "postgresql+psycopg://")).connect() as conn:
+        conn.exec_driver_sql("select pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize("lost", [fails_over, is_shut_down])
+def test_what_a_failover_interrupts_is_done_again(database_url, capsys, lost):
+    time, left = Time(), [lost, lost, lambda _: None]
+
+    assert migrated.with_primary(database_url, lambda: left.pop(0)(database_url), time.waiting)
+
+    assert (time.now, left) == (2 * migrated.RETRY_S, [])
+    assert capsys.readouterr().err.count("the database was lost, and is waited for: ") == 2
+
+
+def test_a_database_that_is_lost_again_and_again_is_given_up(database_url):
     time = Time()
 
-    assert migrated.wait_for_primary(database_url, time.sleep, time.clock)
-    assert time.now == 0
+    assert not migrated.with_primary(database_url, lambda: fails_over(database_url), time.waiting)
+    assert time.now == pytest.approx(migrated.WAIT_S, abs=migrated.RETRY_S)
+
+
+def test_other_errors_are_not_repeated(database_url):
+    with pytest.raises(psycopg.errors.UndefinedTable), psycopg.connect(database_url) as conn:
+        migrated.with_primary(database_url, lambda: conn.execute("table nothing"), Time().waiting)

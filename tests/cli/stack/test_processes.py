@@ -116,6 +116,24 @@ def test_a_program_that_dies_while_starting_ends_all_and_shows_its_last_words(su
     assert run.left() == set()
 
 
+def test_a_program_that_dies_while_starting_is_started_again_as_often_as_it_may_be(supervised):
+    run = supervised("patient")
+    run.wait_for("up")
+
+    assert run.said().count("twice died while starting; its log ends:\nno primary") == 2
+    assert "twice ready after" in run.said()
+    assert guard.alive(run.pid_of("twice"))
+
+
+def test_a_program_that_keeps_dying_while_starting_ends_all(supervised):
+    run = supervised("patient-failing")
+
+    assert run.process.wait(PATIENCE_S) == 1
+    assert run.said().count("failing died while starting; its log ends:") == 2
+    assert run.said().count("failing ended while starting; its log ends:") == 1
+    assert run.left() == set()
+
+
 def test_a_program_that_does_not_get_ready_ends_all(supervised):
     run = supervised("slow")
 
