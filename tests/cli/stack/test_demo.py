@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import psycopg
 import pytest
@@ -22,6 +23,7 @@ from cli.stack.plan import Plan
 from cli.stack.ports import Ports, choose
 from cli.stack.readiness import fetch
 from cli.stack.signals import EndedBySignal
+from config.hosts import ONE_MACHINE
 from orchestration.run_priority import NICENESS
 from sql.embedded import Cluster
 from tests.patience import PATIENCE_S, until
@@ -181,9 +183,11 @@ class Programs:
 
     instance = "none"
     interrupted = False
+    retries: ClassVar[list[int]] = []
 
-    def __init__(self, _report):
+    def __init__(self, _report, *, start_retries):
         self.watched = {}
+        self.retries.append(start_retries)
 
     def __enter__(self):
         return self
@@ -236,6 +240,18 @@ def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
 
     assert command.run(plan, seconds=seconds) == status
     assert ("problems:\n  stage ingestion is stale\n" in capsys.readouterr().out) is (ingestion == "stale")
+
+
+def test_only_one_of_several_hosts_starts_a_service_again_that_ends_while_starting(plan, monkeypatch):
+    monkeypatch.setattr(Programs, "retries", retries := [])
+    monkeypatch.setattr(command, "Supervisor", Programs)
+    monkeypatch.setattr(command, "Stack", Stack)
+    monkeypatch.setattr(command, "_on_tables", lambda *_, **__: None)
+
+    for roles in (ONE_MACHINE, ("api",)):
+        command.run(replace(plan, roles=roles), seconds=0.01)
+
+    assert retries == [0, command.START_RETRIES]
 
 
 KEPT = {
