@@ -85,17 +85,19 @@ class Pool:
             self._counts.add(self._busy, -1)
             self._idle.put(conn if conn is not None and not conn.closed else None)
 
-    def read(self, work: Callable[[Connection], T]) -> T:
-        """Run an idempotent `work`; retry it once on a new connection if this one is dead, or to a replica by now."""
-        for last in (False, True):
+    def read(self, work: Callable[[Connection], T], *, again: bool = True) -> T:
+        """Run an idempotent `work`; `again` on a new connection if this one is dead, or to a replica by now."""
+        for last in (False, True) if again else (True,):
             with self.connection() as conn:
                 try:
                     return work(conn)
                 except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
-                    if last or not (conn.closed or _is_of_a_replica(error)):
+                    if not (conn.closed or _is_of_a_replica(error)):
                         raise
                     conn.close()
                     self._close_idle()
+                    if last:
+                        raise
         raise AssertionError
 
     def close(self) -> None:

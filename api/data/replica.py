@@ -74,7 +74,7 @@ class ReplicaReads:
         """Run an idempotent `work`."""
         if self._is_close():
             try:
-                return self._read(self.replica, work, self._lag_s)
+                return self._read(self.replica, work, self._lag_s, again=False)  # the primary answers at once
             except _GoneError:
                 self._lag_s, self._looked_at = None, self._clock()
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
@@ -87,7 +87,7 @@ class ReplicaReads:
         return self._read(self.replica, work, self._lag_s)
 
     @staticmethod
-    def _read(pool: Pool, work: Callable[[Connection], T], lag_s: float | None) -> T:
+    def _read(pool: Pool, work: Callable[[Connection], T], lag_s: float | None, *, again: bool = True) -> T:
         """Run it there; raise _GoneError if no connection could be had or it was lost, but not if all are busy."""
         lent: list[Any] = []
 
@@ -96,7 +96,7 @@ class ReplicaReads:
             return work(conn)
 
         try:
-            found = pool.read(noted)
+            found = pool.read(noted, again=again)
         except (psycopg.OperationalError, Unreachable) as fault:
             if lent and not lent[-1].closed:
                 raise

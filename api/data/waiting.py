@@ -1,4 +1,7 @@
-"""Makes psycopg wait on a gevent loop watcher, a third cheaper than the poll object it would create."""
+"""Makes psycopg wait on gevent's loop: gunicorn's master imports it before gevent has patched anything.
+
+A query waits on a loop watcher, a third cheaper than the poll object that psycopg would create.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg.waiting
 from gevent import Timeout, get_hub, monkey
+from gevent.selectors import GeventSelector
 from psycopg import errors
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ def install() -> None:
     """Make every connection of this process wait on gevent's loop, if gevent has patched the socket module."""
     if monkey.is_module_patched("socket"):
         psycopg.waiting.wait = wait
+        psycopg.waiting.DefaultSelector = GeventSelector  # of new connections
 
 
 def wait(gen: Generator[Any, Any, Any], fileno: int, interval: float = 0.0, timeout: float | None = None) -> Any:  # noqa: ARG001

@@ -71,6 +71,8 @@ class Loss(NamedTuple):
     without_writes_s: float
     without_reads_s: float
     recovered_s: float  # after it was back
+    failed_writes: dict[str, int]  # how often, by what was said
+    failed_reads: dict[str, int]
 
 
 class Cluster:
@@ -254,6 +256,8 @@ class Cluster:
             writer.longest_pause_s(began, ended + CALM_S),
             reader.longest_pause_s(began, ended + CALM_S),
             ended - began - away_s,
+            writer.failures(began, ended + CALM_S),
+            reader.failures(began, ended + CALM_S),
         )
 
 

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -26,7 +27,7 @@ class Worker(threading.Thread, ABC):
     def __init__(self, pause_s: float) -> None:
         super().__init__(daemon=True)
         self.done_at: list[float] = []
-        self.refused: list[str] = []
+        self.refused: list[tuple[float, float, str]] = []  # from when to when it was tried, and what came of it
         self.fault: BaseException | None = None
         self._pause_s = pause_s
         self._over = threading.Event()
@@ -38,8 +39,9 @@ class Worker(threading.Thread, ABC):
     def run(self) -> None:
         try:
             while not self._over.wait(self._pause_s):
+                began = time.monotonic()
                 if failed := self.once():
-                    self.refused.append(failed)
+                    self.refused.append((began, time.monotonic(), failed))
                     time.sleep(TRY_AGAIN_S)
                 else:
                     self.done_at.append(time.monotonic())
@@ -52,6 +54,12 @@ class Worker(threading.Thread, ABC):
         self.join(STOPPING_S)
         if self.is_alive() and self.fault is None:
             self.fault = TimeoutError(f"{type(self).__name__} does not come to an end")
+
+    def failures(self, since: float, until: float) -> dict[str, int]:
+        """Return how often what has failed within a span, with the seconds that it took."""
+        return Counter(
+            f"{ended - began:.0f} s: {why[:120]}" for began, ended, why in self.refused if since < ended < until
+        )
 
     def longest_pause_s(self, since: float, until: float) -> float:
         """Return the longest time without a success that overlaps a span."""

@@ -102,6 +102,26 @@ def test_what_is_under_way_when_it_goes_is_asked_of_the_primary(reads_of, tmp_pa
     assert not reads.read(of_the_replica)  # nor do the next ones try
 
 
+def test_a_request_whose_connection_to_the_replica_is_lost_does_not_wait_for_another(reads_of, monkeypatch):
+    reads, clock = reads_of(3600)
+    with reads.connection(), reads.connection():
+        pass
+    lent = []
+
+    def work(conn):
+        if of_the_replica(conn):
+            lent.append(conn)
+            conn.close()
+        return of_the_replica(conn)
+
+    monkeypatch.setattr(reads.replica, "_connect", lambda: pytest.fail("it connects again"))
+    assert not reads.read(work)
+    assert len(lent) == 1
+    monkeypatch.undo()
+    clock.now += 1
+    assert reads.read(of_the_replica)  # once a look has found it
+
+
 def test_while_the_primary_is_away_the_replica_is_read_however_old(reads_of, tmp_path):
     reads, _ = reads_of(0.0)
     assert not reads.read(of_the_replica)
