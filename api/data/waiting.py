@@ -24,7 +24,7 @@ def install() -> None:
     """Make every connection of this process wait on gevent's loop, if gevent has patched the socket module."""
     if monkey.is_module_patched("socket"):
         psycopg.waiting.wait = wait
-        psycopg.waiting.DefaultSelector = GeventSelector  # of new connections
+        psycopg.waiting.DefaultSelector = GeventSelector  # type: ignore[attr-defined]  # of new connections
 
 
 def wait(gen: Generator[Any, Any, Any], fileno: int, interval: float = 0.0, timeout: float | None = None) -> Any:  # noqa: ARG001
