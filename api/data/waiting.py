@@ -5,10 +5,12 @@ A query waits on a loop watcher, a third cheaper than the poll object that psyco
 
 from __future__ import annotations
 
+import threading
 import time
 from select import POLLIN, POLLOUT
 from typing import TYPE_CHECKING, Any
 
+import psycopg.connection
 import psycopg.waiting
 from gevent import Timeout, get_hub, monkey
 from gevent.selectors import GeventSelector
@@ -25,6 +27,7 @@ def install() -> None:
     if monkey.is_module_patched("socket"):
         psycopg.waiting.wait = wait
         psycopg.waiting.DefaultSelector = GeventSelector  # type: ignore[attr-defined]  # of new connections
+        psycopg.connection.Lock = threading.Lock  # type: ignore[attr-defined]  # of two users of one connection
 
 
 def wait(gen: Generator[Any, Any, Any], fileno: int, interval: float = 0.0, timeout: float | None = None) -> Any:  # noqa: ARG001

@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-CODE = """
+from tests.patience import PATIENCE_S
+
+BEGINNING = """
 import psycopg  # as in gunicorn's master: before gevent has patched anything
 from gevent import monkey
 monkey.patch_all()
-import gevent, socket
+import gevent, socket, sys
 from api.data import waiting
 waiting.install()
+"""
+CONNECTING = """
 mute = socket.create_server(("127.0.0.1", 0))
 def refuse():
     while True:
@@ -22,9 +26,21 @@ try:
 except psycopg.OperationalError as error:
     print(type(error).__name__)
 """
+SHARING = """
+with psycopg.connect(sys.argv[1], autocommit=True) as conn:
+    asking = [gevent.spawn(conn.execute, "select pg_sleep(0.05)") for _ in range(2)]
+    print(len([each.get() for each in asking]))
+"""
+
+
+def said_by(code, *given):
+    command = [sys.executable, "-c", BEGINNING + code, *given]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
 
 
 def test_a_connection_that_is_waited_for_blocks_nobody():
-    said = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
+    assert said_by(CONNECTING) == "OperationalError\n"  # not ConnectionTimeout: the other greenlet has closed it
 
-    assert said == "OperationalError\n"  # not ConnectionTimeout: the other greenlet has closed it
+
+def test_two_that_use_one_connection_wait_for_each_other_alone(database_url):
+    assert said_by(SHARING, database_url) == "2\n"
