@@ -126,7 +126,7 @@ class Cluster:
         for number, host in enumerate(self.hosts):
             host.add("presage", self._presage(host, ROLES[number]))
             host.start("presage")
-        until(lambda: self.recovered(since_ms=1), within_s=STARTED_S)
+        until(lambda: self.recovered(lost_ms=1, back_ms=1), within_s=STARTED_S)
         say("presage: API, feeds and standbys on three hosts")
 
     def _presage(self, host: Host, roles: str) -> tuple[list[str | Path], dict[str, str]]:
@@ -153,10 +153,11 @@ class Cluster:
             given["DATABASE_URL"] = local
         return [sys.executable, "-m", "cli.main", "up", "--role", roles], given
 
-    def recovered(self, since_ms: int) -> bool:
-        """Return whether nothing is missing: three databases, three APIs, two runs of each feed, a daemon.
+    def recovered(self, lost_ms: int, back_ms: int) -> bool:
+        """Return whether nothing is missing of a host that was lost and is back: three databases, three APIs, two runs
+        of each feed, and a daemon that was heard of after the loss, as it is every half a minute.
 
-        And what the exchange has sent until a moment is committed. RuntimeError: a program has ended by itself.
+        And what the exchange had sent when it was back is committed. RuntimeError: a program has ended by itself.
         """
         if ended := [f"{host.name}'s {name}" for host in self.hosts for name in host.ended()]:
             raise RuntimeError(f"{', '.join(ended)} ended by itself")
@@ -164,8 +165,8 @@ class Cluster:
             self.database.whole()
             and all(map(_healthy, self.hosts))
             and self._feeds_are_doubled()
-            and self._committed_ms() > since_ms
-            and self._daemon_beat_ms() > since_ms
+            and self._committed_ms() > back_ms
+            and self._daemon_beat_ms() > lost_ms
         )
 
     def _feeds_are_doubled(self) -> bool:
@@ -238,14 +239,16 @@ class Cluster:
         if kind == PARTITION:
             assert host.network is not None
             host.network.cut()
-            time.sleep(away_s)
-            host.network.heal()
         else:
             host.lose()
-            time.sleep(away_s)
+        lost_ms = int(time.time() * 1000)
+        time.sleep(away_s)
+        if kind == PARTITION:
+            host.network.heal()
+        else:
             host.start()
         back_ms = int(time.time() * 1000)
-        until(lambda: self.recovered(back_ms), within_s=RECOVERED_S)
+        until(lambda: self.recovered(lost_ms, back_ms), within_s=RECOVERED_S)
         ended = time.monotonic()
         time.sleep(CALM_S)
         return Loss(
