@@ -41,6 +41,10 @@ CREDITS = """
     select (select coalesce(sum(used), 0) from credit_usage join keys using (key_id)),
         (select count(*) from credit_leases join keys using (key_id))
 """
+GAPS = """
+    select kind, cause, from_ts::time(1)::text, to_ts::time(1)::text, run_id, count(*), count(market_key)
+    from coverage_gaps where filled_at is null group by kind, cause, from_ts, to_ts, run_id order by from_ts
+"""
 READER = "cluster@example.com"
 
 
@@ -71,13 +75,14 @@ def deviations(
             if received != wanted or each.gaps:
                 found.append(f"subscriber {number}: {difference(received, wanted)}, gaps {each.gaps}")
         used, leases = conn.execute(CREDITS, {"email": READER}).fetchone() or (0, 0)
+        unfilled = conn.execute(GAPS).fetchall()
     report = audit(cluster.url, cluster.log)
     try:
         report.assert_clean()
     except AssertionError as failed:
         found.append(str(failed))
     if report.missing:
-        found.append(f"in gaps that are not filled: {report.missing}")
+        found.append(f"in gaps that are not filled: {report.missing}: {unfilled}")
     if not reader.paid <= used <= reader.paid + reader.unknown * reader.dearest + leases * MAX_LEASE:
         found.append(f"{used} credits charged, {leases} leases, for {reader.paid} paid and {reader.unknown} failures")
     found += [f"{worker!r}: {worker.fault!r}" for worker in (writer, reader) if worker.fault]

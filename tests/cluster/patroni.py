@@ -125,16 +125,9 @@ class Database:
         return None
 
     def whole(self) -> bool:
-        """Return whether there are a primary, a synchronous replica and as many replicas as there should be."""
+        """Return whether there are a primary and as many replicas as there should be, any of which may acknowledge."""
         roles = [member["role"] for member in self.members().values() if member["state"] in {"running", "streaming"}]
-        return (
-            sorted(role if role == "leader" else "replica" for role in roles)
-            == [
-                "leader",
-                *["replica"] * (len(self.hosts) - 1),
-            ]
-            and "sync_standby" in roles
-        )
+        return sorted(map(str, roles)) == ["leader", *["quorum_standby"] * (len(self.hosts) - 1)]
 
 
 def proxy(host_folder: Path, address: str, hosts: Sequence[Host]) -> Program:
