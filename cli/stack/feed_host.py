@@ -180,7 +180,7 @@ class FeedHost(threading.Thread):
                 run = self._made(name, feed)
                 self._runs = {**self._runs, feed: run}
                 with contextlib.suppress(OSError):  # no memory, a full disk: the supervisor tries again, and says why
-                    self._supervisor.start(run)
+                    self._supervisor.start(run, essential=False)
         for feed, run_id in {**changes.stop, **changes.release}.items():
             if self._is_still(feed, run_id):
                 self._supervisor.release(self._runs[feed].name, terminate=feed in changes.stop)

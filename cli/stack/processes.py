@@ -229,6 +229,7 @@ class SupervisedService:
     restarts: int = 0
     again_at: float = 0.0
     busy: threading.Thread | None = None
+    essential: bool = True  # nothing is up without it
     released: bool = False  # not to be started again
     asked_at: float | None = None  # monotonic, when a released one was asked to end
 
@@ -286,17 +287,21 @@ class Supervisor:
 
     # --- Starting ---
 
-    def start(self, *services: Service) -> None:
-        """Start services without waiting for them."""
+    def start(self, *services: Service, essential: bool = True) -> None:
+        """Start services without waiting for them; those that are not `essential` may fail while others start."""
         for service in services:
-            self.watched[service.name] = watched = SupervisedService(service)
+            self.watched[service.name] = watched = SupervisedService(service, essential=essential)
             service.start()
             watched.started_at = watched.since
 
-    def wait(self, *names: str) -> None:
-        """Wait until these are ready; raises StartError if any service keeps dying or one of these takes too long."""
+    def wait(self, *names: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until these are ready; raises StartError if any service keeps dying or one of these takes too long.
+
+        `meanwhile` is called again and again.
+        """
         while True:
             self.check_started()
+            meanwhile()
             waiting = [w for name in names if (w := self.watched[name]).state != "up"]
             if not waiting:
                 return
@@ -309,12 +314,12 @@ class Supervisor:
 
     def check_started(self) -> None:
         """Update readiness; raises StartError if a service died oftener than it may before all are up."""
-        for watched in self.watched.values():
+        for watched in list(self.watched.values()):
             service = watched.service
-            if watched.busy is not None and watched.busy.is_alive():
-                continue
-            if watched.state == "down" or (not service.running() and watched.failures < self.start_retries):
-                self._check(watched)
+            is_starting = watched.busy is not None and watched.busy.is_alive()
+            may_fail = not watched.essential or watched.failures < self.start_retries
+            if watched.state == "down" or is_starting or (may_fail and not service.running()):
+                self._watch(watched)
             elif not service.running():
                 raise StartError(self._failure_text(watched, "ended while starting"))
             elif watched.state == "starting" and service.ready():
@@ -333,14 +338,17 @@ class Supervisor:
         """Check all services once and restart selected that died, with increasing delays. Does not block."""
         self._reap()
         for watched in list(self.watched.values()):
-            with self._checking:
-                if watched.busy is not None and watched.busy.is_alive():
-                    continue
-                watched.busy = None
-                if watched.released:
-                    self._check_released(watched)
-                else:
-                    self._check(watched)
+            self._watch(watched)
+
+    def _watch(self, watched: SupervisedService) -> None:
+        with self._checking:
+            if watched.busy is not None and watched.busy.is_alive():
+                return
+            watched.busy = None
+            if watched.released:
+                self._check_released(watched)
+            else:
+                self._check(watched)
 
     def _check(self, watched: SupervisedService) -> None:
         service, now = watched.service, time.monotonic()

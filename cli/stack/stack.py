@@ -60,38 +60,48 @@ class Stack:
         self.supervisor.start(*programs.sandboxes(), *([programs.code_server()] if "dagster" in roles else []))
         self._prepare_tables()
         on_tables()
+        if "feed" in roles:  # first, since until it has two runs again the loss of one would lose data
+            self._start_feeds()
         if "api" in roles:
             self.supervisor.start(programs.api())
         if "dagster" in roles:
             # A daemon that finds no code server retries only much later.
-            self.supervisor.wait("code-server")
+            self._wait("code-server")
             self.supervisor.start(programs.daemon())
         if "runs" in roles:
             self.supervisor.start(programs.runs())
-        self.supervisor.wait(*self.supervisor.watched)
+        self._wait(*(name for name, watched in self.supervisor.watched.items() if watched.essential))
         self._report_tape()
-        # Last, because they are slow to import and nothing waits for them.
+        self._start_pages()
+        for name, watched in self.supervisor.watched.items():
+            if watched.essential:
+                self.steps[name] = watched.ready_after_s or 0.0
+
+    def _start_pages(self) -> None:
+        """Start what people look at: last, because it is slow to import and nothing waits for it."""
         last = [
-            *([programs.webserver()] if "dagster" in roles else []),
-            *([programs.site()] if "site" in roles else []),
+            *([self.programs.webserver()] if "dagster" in self.plan.roles else []),
+            *([self.programs.site()] if "site" in self.plan.roles else []),
         ]
         self.supervisor.start(*last)
-        self.supervisor.wait(*(program.name for program in last))
-        if "dagster" in roles:
+        self._wait(*(program.name for program in last))
+        if "dagster" in self.plan.roles:
             self._check_code_location()
-        if "feed" in roles:
-            self.feeds = FeedHost(
-                settings.get(),
-                self.database.url_of(PIPELINE),
-                self.supervisor,
-                environment=programs.environment(PIPELINE),
-                logs=self.plan.logs,
-                directory=ROOT,
-                say=self.report,
-            )
-            self.feeds.start()
-        for watched in self.supervisor.watched.values():
-            self.steps[watched.service.name] = watched.ready_after_s or 0.0
+
+    def _start_feeds(self) -> None:
+        self.feeds = FeedHost(
+            settings.get(),
+            self.database.url_of(PIPELINE),
+            self.supervisor,
+            environment=self.programs.environment(PIPELINE),
+            logs=self.plan.logs,
+            directory=ROOT,
+            say=self.report,
+        )
+        self.feeds.start()
+
+    def _wait(self, *names: str) -> None:
+        self.supervisor.wait(*names, meanwhile=self.feeds.apply if self.feeds is not None else lambda: None)
 
     def _prepare_tables(self) -> None:
         """Open the database and upgrade its schema, or wait until another host has."""

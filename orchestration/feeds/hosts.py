@@ -6,6 +6,7 @@ run by others; one that is new takes over some, and a former holder ends its run
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ START_S = 180.0
 HUNG_S = 60.0
 """A run without a sign of life for so long, while the database answers, hangs, and may hang with the lead."""
 STARTED_AFTER_S = 4.0
-"""An assignment is acted upon after so long, where nobody runs the feed: all hosts may have just started."""
+"""An assignment is acted upon after so long, where a feed lacks a run: all hosts may have just started."""
 TAKEN_AFTER_S = 15.0
-"""And after so long where somebody does: after an outage of the database not every host is back at once."""
+"""And after so long where it does not: after an outage of the database not every host is back at once."""
 SETTLED_S = 30.0
 """An assignment that has lasted so long holds: runs that were asked to end before do not count as ready any more."""
 
@@ -81,14 +82,14 @@ def changes(
     held = list(runs)
     could_lead = {(run.feed, run.host) for run in held if run.ready and run.silent_s < FRESH_S}
     silent_s = {run.run_id: run.silent_s for run in held}
-    is_run = {run.feed for run in held if run.silent_s < FRESH_S}
+    runs_of = Counter(run.feed for run in held if run.silent_s < FRESH_S)
     return Changes(
         start=[
             feed
             for feed, names in of_feed.items()
             if host in names
             and feed not in running
-            and assigned_s >= (TAKEN_AFTER_S if feed in is_run else STARTED_AFTER_S)
+            and assigned_s >= (STARTED_AFTER_S if runs_of[feed] < RUNS_A_FEED else TAKEN_AFTER_S)
         ],
         stop={
             feed: run.run_id

@@ -81,8 +81,6 @@ def deviations(
         report.assert_clean()
     except AssertionError as failed:
         found.append(str(failed))
-    if report.missing:
-        found.append(f"in gaps that are not filled: {report.missing}: {unfilled}")
     if not reader.paid <= used <= reader.paid + reader.unknown * reader.dearest + leases * MAX_LEASE:
         found.append(f"{used} credits charged, {leases} leases, for {reader.paid} paid and {reader.unknown} failures")
     found += [f"{worker!r}: {worker.fault!r}" for worker in (writer, reader) if worker.fault]
@@ -98,6 +96,7 @@ def deviations(
         "credits charged, what hosts hold included": int(used),
         "leases that hosts hold or lost": int(leases),
         "feed": str(report),
+        "gaps that are not filled": str([" ".join(map(str, gap)) for gap in unfilled]),
         **{f"Dagster's runs {how}": number for how, number in cluster.ask_dagster(RUNS)},
     }
 

@@ -48,9 +48,15 @@ def test_a_host_starts_what_falls_to_it():
     [
         (3, [], []),  # all hosts may have just started
         (4, [], ["settlement"]),
-        (14, [lease("settlement", "b")], []),  # not every host is back after an outage of the database
-        (15, [lease("settlement", "b")], ["settlement"]),
-        (14, [lease("settlement", "b", silent_s=11)], ["settlement"]),
+        (3, [lease("settlement", "b")], []),
+        (4, [lease("settlement", "b")], ["settlement"]),  # a single run: its loss would lose data
+        (
+            14,
+            [lease("settlement", "b"), lease("settlement", "c")],
+            [],
+        ),  # after an outage of the database: not all are back
+        (15, [lease("settlement", "b"), lease("settlement", "c")], ["settlement"]),
+        (14, [lease("settlement", "b"), lease("settlement", "c", silent_s=11)], ["settlement"]),
     ],
 )
 def test_a_host_starts_what_others_run_only_once_it_is_sure_that_it_is_to(assigned_s, runs, starts):
