@@ -72,9 +72,11 @@ class ReplicaReads:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run an idempotent `work`."""
+        lag_s = self._lag_s
         if self._is_close():
+            lag_s = self._lag_s
             try:
-                return self._read(self.replica, work, self._lag_s, again=False)  # the primary answers at once
+                return self._read(self.replica, work, lag_s, again=False)  # if it is lost, the primary answers at once
             except _GoneError:
                 self._lag_s, self._looked_at = None, self._clock()
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
@@ -82,9 +84,14 @@ class ReplicaReads:
         try:
             return self._read(self._primary, work, None)
         except _GoneError as gone:
-            if self._lag_s is None:
+            if lag_s is None:
                 raise gone.fault from None
-        return self._read(self.replica, work, self._lag_s)
+        try:
+            found = self._read(self.replica, work, lag_s)
+        except _GoneError as gone:
+            raise gone.fault from None
+        self._lag_s = lag_s
+        return found
 
     @staticmethod
     def _read(pool: Pool, work: Callable[[Connection], T], lag_s: float | None, *, again: bool = True) -> T:

@@ -23,28 +23,6 @@ def create_beside(url: str, name: str) -> None:
                 conn.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
 
 
-def refuse_other_schema(url: str, *, made_now: bool) -> None:
-    """Refuse tables of another checkout: until the first release, the one migration is edited, not added to."""
-    import hashlib
-
-    from psycopg.types.json import Jsonb
-
-    from sql import database, migrate
-
-    with database.connect(url) as conn:
-        digest = hashlib.sha256(migrate.script(database.license(conn)).encode()).hexdigest()
-        if made_now:
-            conn.execute(
-                "insert into settings (name, value) values ('schema', %s)"
-                " on conflict (name) do update set value = excluded.value, updated_at = now()",
-                [Jsonb(digest)],
-            )
-            return
-        held = conn.execute("select value from settings where name = 'schema'").fetchone()
-    if held is not None and held[0] != digest:
-        raise StartError("the database was created by another version of the schema: start over with --fresh")
-
-
 def refuse_other_source(url: str, source: str) -> None:
     """Refuse to mix simulated, replayed and real data: a database has one source."""
     from sql.database import connect

@@ -83,6 +83,7 @@ class FeedHost(threading.Thread):
         self._assigned: dict[str, list[str]] = {}
         self._assigned_at = self._warned_at = -math.inf
         self._answering_since: float | None = None
+        self._was_away = False  # the database, at any time
         self._has_beaten = False
         self._fault = ""
         self._runs: dict[str, FeedRun] = {}  # by feed; of the supervisor's thread, which replaces the whole
@@ -111,7 +112,7 @@ class FeedHost(threading.Thread):
             changes = self._read(conn)
         except Exception as error:  # noqa: BLE001 (whatever it is, the runs go on, and the next look may find more)
             fault = str(error).strip().partition("\n")[0] or type(error).__name__
-            self._answering_since = None
+            self._answering_since, self._was_away = None, True
             if conn is not None:
                 conn.close()
             conn = None
@@ -146,6 +147,7 @@ class FeedHost(threading.Thread):
             runs,
             assigned_s=now - self._assigned_at,
             answering_s=now - self._answering_since,
+            was_away=self._was_away,
         )
 
     def _warn_of(self, other: str | None) -> None:
@@ -180,7 +182,7 @@ class FeedHost(threading.Thread):
                 run = self._made(name, feed)
                 self._runs = {**self._runs, feed: run}
                 with contextlib.suppress(OSError):  # no memory, a full disk: the supervisor tries again, and says why
-                    self._supervisor.start(run, essential=False)
+                    self._supervisor.start(run)
         for feed, run_id in {**changes.stop, **changes.release}.items():
             if self._is_still(feed, run_id):
                 self._supervisor.release(self._runs[feed].name, terminate=feed in changes.stop)

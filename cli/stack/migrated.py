@@ -56,27 +56,35 @@ def wait(url: str, waiting: Waiting = WAITING) -> bool:
 def with_primary(url: str, act: Callable[[], None], waiting: Waiting = WAITING) -> bool:
     """Act once a server accepts writes, and again if that is lost meanwhile; return False after too long.
 
-    `act` may be repeated at any point.
+    `act` may be repeated, however far it came. Raises what it raises for any other reason.
     """
+    failed: list[Exception] = []
 
     def lacks() -> str:
         with database.connect(url, autocommit=True) as conn:
-            row = conn.execute("select pg_is_in_recovery()").fetchone()
-        return "it is a replica" if row == (True,) else ""
-
-    began = waiting.clock()
-    while waiting.clock() - began < WAIT_S and waiting.until(lacks):
+            if conn.execute("select pg_is_in_recovery()").fetchone() == (True,):
+                return "it is a replica"
         try:
             act()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (raised below)
             cause = getattr(error, "orig", error)  # of SQLAlchemy's
-            if not isinstance(cause, psycopg.OperationalError | psycopg.errors.ReadOnlySqlTransaction):
-                raise
-            waiting.tell(f"the database was lost, and is waited for: {str(cause).strip()}")
-            waiting.sleep(RETRY_S)
-        else:
-            return True
-    return False
+            if _is_lost(cause):
+                return f"it was lost: {str(cause).strip()}"
+            failed.append(error)
+        return ""
+
+    done = waiting.until(lacks)
+    if failed:
+        raise failed[0]
+    return done
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether a connection could not be had or was lost, the server shuts down or starts, or is a replica."""
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return True
+    state = error.sqlstate or "08" if isinstance(error, psycopg.OperationalError) else ""
+    return state.startswith(("08", "57P"))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli import logins
 from cli.stack import sources
-from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from cli.stack.databases import create_beside, refuse_other_source, refuse_other_tape
 from cli.stack.processes import StartError, tail
 from config import settings
 from sql.roles.rights import API, PIPELINE, SITE
@@ -157,7 +157,8 @@ class PlanDatabase:
         from cli.stack import migrated
 
         if not migrated.with_primary(self.url, act, migrated.Waiting(tell=self.report)):
-            raise StartError(f"no database that accepts writes within {migrated.WAIT_S / 60:.0f} minutes")
+            minutes = migrated.WAIT_S / 60
+            raise StartError(f"no database that accepts writes within {minutes:.0f} minutes, for the reason above")
 
     def create_tables(self) -> None:
         """Upgrade the schema, create the logins, and refuse data that must not be mixed."""
@@ -169,7 +170,6 @@ class PlanDatabase:
         for step in [f"tables made by {len(applied)} revisions"] if is_new else applied:
             self.report(step)
         logins.create(self.url, self.logins, self.dagster_url)
-        refuse_other_schema(self.url, made_now=bool(applied))
         refuse_other_source(self.url, self.plan.label_of_rows)
         refuse_other_tape(self.url, self.plan.tape)
         self._encrypt_secrets()

@@ -229,7 +229,6 @@ class SupervisedService:
     restarts: int = 0
     again_at: float = 0.0
     busy: threading.Thread | None = None
-    essential: bool = True  # nothing is up without it
     released: bool = False  # not to be started again
     asked_at: float | None = None  # monotonic, when a released one was asked to end
 
@@ -287,21 +286,17 @@ class Supervisor:
 
     # --- Starting ---
 
-    def start(self, *services: Service, essential: bool = True) -> None:
-        """Start services without waiting for them; those that are not `essential` may fail while others start."""
+    def start(self, *services: Service) -> None:
+        """Start services without waiting for them."""
         for service in services:
-            self.watched[service.name] = watched = SupervisedService(service, essential=essential)
+            self.watched[service.name] = watched = SupervisedService(service)
             service.start()
             watched.started_at = watched.since
 
-    def wait(self, *names: str, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until these are ready; raises StartError if any service keeps dying or one of these takes too long.
-
-        `meanwhile` is called again and again.
-        """
+    def wait(self, *names: str) -> None:
+        """Wait until these are ready; raises StartError if any service keeps dying or one of these takes too long."""
         while True:
             self.check_started()
-            meanwhile()
             waiting = [w for name in names if (w := self.watched[name]).state != "up"]
             if not waiting:
                 return
@@ -313,12 +308,12 @@ class Supervisor:
             time.sleep(0.1)
 
     def check_started(self) -> None:
-        """Update readiness; raises StartError if a service died oftener than it may before all are up."""
+        """Update readiness; raises StartError if a service died once more than `start_retries`."""
         for watched in list(self.watched.values()):
             service = watched.service
             is_starting = watched.busy is not None and watched.busy.is_alive()
-            may_fail = not watched.essential or watched.failures < self.start_retries
-            if watched.state == "down" or is_starting or (may_fail and not service.running()):
+            is_to_restart = self.restart and watched.failures < self.start_retries
+            if is_starting or (self.restart and watched.state == "down") or (is_to_restart and not service.running()):
                 self._watch(watched)
             elif not service.running():
                 raise StartError(self._failure_text(watched, "ended while starting"))

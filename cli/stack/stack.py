@@ -60,31 +60,35 @@ class Stack:
         self.supervisor.start(*programs.sandboxes(), *([programs.code_server()] if "dagster" in roles else []))
         self._prepare_tables()
         on_tables()
-        if "feed" in roles:  # first, since until it has two runs again the loss of one would lose data
-            self._start_feeds()
         if "api" in roles:
             self.supervisor.start(programs.api())
         if "dagster" in roles:
             # A daemon that finds no code server retries only much later.
-            self._wait("code-server")
+            self.supervisor.wait("code-server")
             self.supervisor.start(programs.daemon())
         if "runs" in roles:
             self.supervisor.start(programs.runs())
-        self._wait(*(name for name, watched in self.supervisor.watched.items() if watched.essential))
+        self.supervisor.wait(*self.supervisor.watched)
         self._report_tape()
         self._start_pages()
-        for name, watched in self.supervisor.watched.items():
-            if watched.essential:
-                self.steps[name] = watched.ready_after_s or 0.0
+        ready = {name: watched.ready_after_s for name, watched in self.supervisor.watched.items()}
+        self.steps.update((name, after_s) for name, after_s in ready.items() if after_s is not None)
+        if "feed" in roles:
+            self._start_feeds()
 
     def _start_pages(self) -> None:
-        """Start what people look at: last, because it is slow to import and nothing waits for it."""
+        """Start what people look at: last, because it is slow to import and nothing waits for it.
+
+        A host's feeds do not wait for it either: until each has two runs again, the loss of the other one loses data.
+        """
         last = [
             *([self.programs.webserver()] if "dagster" in self.plan.roles else []),
             *([self.programs.site()] if "site" in self.plan.roles else []),
         ]
         self.supervisor.start(*last)
-        self._wait(*(program.name for program in last))
+        if "feed" in self.plan.roles:
+            return
+        self.supervisor.wait(*self.supervisor.watched)
         if "dagster" in self.plan.roles:
             self._check_code_location()
 
@@ -100,15 +104,12 @@ class Stack:
         )
         self.feeds.start()
 
-    def _wait(self, *names: str) -> None:
-        self.supervisor.wait(*names, meanwhile=self.feeds.apply if self.feeds is not None else lambda: None)
-
     def _prepare_tables(self) -> None:
         """Open the database and upgrade its schema, or wait until another host has."""
         if not self.plan.migrates:
             with self._step("migration"):
                 self.database.wait_for_tables()
-        elif self.plan.roles == ONE_MACHINE:
+        elif self.plan.embedded or self.plan.roles == ONE_MACHINE:
             self._make_tables()
         else:
             self.database.with_primary(self._make_tables)

@@ -19,9 +19,10 @@ START_S = 180.0
 HUNG_S = 60.0
 """A run without a sign of life for so long, while the database answers, hangs, and may hang with the lead."""
 STARTED_AFTER_S = 4.0
-"""An assignment is acted upon after so long, where a feed lacks a run: all hosts may have just started."""
+"""An assignment is acted upon after so long where nobody runs the feed, as all hosts may have just started, and where
+one of its runs is missing."""
 TAKEN_AFTER_S = 15.0
-"""And after so long where it does not: after an outage of the database not every host is back at once."""
+"""And after so long where none is, or the database was away: not every host and run is back at once."""
 SETTLED_S = 30.0
 """An assignment that has lasted so long holds: runs that were asked to end before do not count as ready any more."""
 
@@ -34,6 +35,7 @@ class HostedRun(NamedTuple):
     host: str
     ready: bool
     silent_s: float
+    has_left: bool = False
 
 
 class OwnRun(NamedTuple):
@@ -72,24 +74,27 @@ def changes(
     *,
     assigned_s: float,
     answering_s: float,
+    was_away: bool,
 ) -> Changes:
     """Return what this host has to do; it runs `running`, and the hosts of each feed are those of `of_feed`.
 
-    They have been for `assigned_s`, and the database has answered without a break for `answering_s`.
+    They have been for `assigned_s`, and the database has answered without a break for `answering_s`; it `was_away` if
+    there was such a break since this host began to look.
 
     A feed is stopped here only once every other host that is to run it could lead.
     """
     held = list(runs)
     could_lead = {(run.feed, run.host) for run in held if run.ready and run.silent_s < FRESH_S}
     silent_s = {run.run_id: run.silent_s for run in held}
-    runs_of = Counter(run.feed for run in held if run.silent_s < FRESH_S)
+    runs_of = Counter(run.feed for run in held if run.silent_s < FRESH_S and not run.has_left)
+    is_missed = {feed for feed in of_feed if runs_of[feed] < (1 if was_away else RUNS_A_FEED)}
     return Changes(
         start=[
             feed
             for feed, names in of_feed.items()
             if host in names
             and feed not in running
-            and assigned_s >= (STARTED_AFTER_S if runs_of[feed] < RUNS_A_FEED else TAKEN_AFTER_S)
+            and assigned_s >= (STARTED_AFTER_S if feed in is_missed else TAKEN_AFTER_S)
         ],
         stop={
             feed: run.run_id

@@ -328,8 +328,8 @@ select exists (select from feed_hosts where beat_at > now() - interval '1 day');
 select (value #>> '{}')::int from settings where name = 'live_shards';
 
 -- name: runs_of_hosts()
--- Runs that have been alive within a day: run, feed, host, whether it could lead, seconds since the last sign of life.
-select run_id, feed, coalesce(host, ''), ready and role <> 'gone', date_part('epoch', now() - beat_at)
+-- Runs that have been alive within a day: run, feed, host, whether it could lead, seconds since the last sign of life, whether it has left.
+select run_id, feed, coalesce(host, ''), ready and role <> 'gone', date_part('epoch', now() - beat_at), role = 'gone'
 from feed_leases
 where beat_at > now() - interval '1 day';
 

@@ -122,6 +122,35 @@ def test_a_request_whose_connection_to_the_replica_is_lost_does_not_wait_for_ano
     assert reads.read(of_the_replica)  # once a look has found it
 
 
+def test_while_the_primary_is_away_a_lost_connection_to_the_replica_is_replaced(reads_of, tmp_path):
+    reads, _ = reads_of(3600)
+    reads._primary.close()
+    reads._primary.url = f"postgresql:///nothing?host={tmp_path}"
+    lent = []
+
+    def work(conn):
+        lent.append(conn)
+        if len(lent) == 1:
+            conn.close()
+        return of_the_replica(conn)
+
+    assert reads.read(work)
+    assert len(lent) == 2
+    assert reads.read(of_the_replica)  # nor do the next ones try the primary first
+    assert lag_of_answer.get() > 0
+
+
+def test_while_neither_answers_the_error_is_the_databases(reads_of, tmp_path):
+    reads, _ = reads_of(3600)
+    assert reads.read(of_the_replica)
+    for pool in (reads._primary, reads.replica):
+        pool.close()
+        pool.url = f"postgresql:///nothing?host={tmp_path}"
+
+    with pytest.raises((Problem, psycopg.OperationalError)):
+        reads.read(of_the_replica)
+
+
 def test_while_the_primary_is_away_the_replica_is_read_however_old(reads_of, tmp_path):
     reads, _ = reads_of(0.0)
     assert not reads.read(of_the_replica)

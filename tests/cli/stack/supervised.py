@@ -57,12 +57,6 @@ def main(directory: Path, shape: str) -> int:
 
                 supervisor.start(program("twice", FAILING_TWICE, is_ready=is_ready))
                 supervisor.wait("twice")
-            if shape == "optional":
-                called: list[int] = []
-                supervisor.start(program("failing", FAILING, is_ready=lambda: False), essential=False)
-                supervisor.start(program("late", PLAIN, is_ready=lambda: supervisor.watched["failing"].failures > 1))
-                supervisor.wait("late", meanwhile=lambda: called.append(1))
-                print(f"meanwhile: {len(called) > 1}", flush=True)
             if shape in {"failing", "patient-failing"}:
                 supervisor.start(program("failing", FAILING, is_ready=lambda: False))
                 supervisor.wait("failing")

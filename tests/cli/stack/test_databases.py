@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from cli.stack.databases import create_beside, refuse_other_source, refuse_other_tape
 from cli.stack.processes import StartError
 
 
@@ -26,17 +26,6 @@ def test_recordings_of_another_folder_of_the_same_name_are_refused(conn, databas
 
     with pytest.raises(StartError, match=r"holds recordings of .*june/recorded.*--fresh"):
         refuse_other_tape(database_url, tmp_path / "july/recorded")
-
-
-def test_tables_of_another_checkout_are_refused(conn, database_url):
-    refuse_other_schema(database_url, made_now=False)  # made by hand: nothing is known of it
-    refuse_other_schema(database_url, made_now=True)
-    refuse_other_schema(database_url, made_now=False)
-
-    conn.execute("update settings set value = '\"another\"' where name = 'schema'")
-
-    with pytest.raises(StartError, match=r"another version of the schema.*--fresh"):
-        refuse_other_schema(database_url, made_now=False)
 
 
 def test_a_database_beside_another_is_made_once_also_by_hosts_that_start_together(cluster, database_url):

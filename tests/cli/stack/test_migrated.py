@@ -80,12 +80,12 @@ def is_shut_down(url):
 
 @pytest.mark.parametrize("lost", [fails_over, is_shut_down])
 def test_what_a_failover_interrupts_is_done_again(database_url, capsys, lost):
-    time, left = Time(), [lost, lost, lambda _: None]
+    time, left = Time(), [lost, lost, lambda _: None]  # which is said once
 
     assert migrated.with_primary(database_url, lambda: left.pop(0)(database_url), time.waiting)
 
     assert (time.now, left) == (2 * migrated.RETRY_S, [])
-    assert capsys.readouterr().err.count("the database was lost, and is waited for: ") == 2
+    assert capsys.readouterr().err.count("waiting for the database: it was lost: ") == 1
 
 
 def test_a_database_that_is_lost_again_and_again_is_given_up(database_url):
@@ -95,6 +95,13 @@ def test_a_database_that_is_lost_again_and_again_is_given_up(database_url):
     assert time.now == pytest.approx(migrated.WAIT_S, abs=migrated.RETRY_S)
 
 
-def test_other_errors_are_not_repeated(database_url):
-    with pytest.raises(psycopg.errors.UndefinedTable), psycopg.connect(database_url) as conn:
-        migrated.with_primary(database_url, lambda: conn.execute("table nothing"), Time().waiting)
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("table nothing", psycopg.errors.UndefinedTable),
+        ("set statement_timeout = 1; select pg_sleep(5)", psycopg.errors.QueryCanceled),
+    ],
+)
+def test_other_errors_are_not_repeated(database_url, statement, error):
+    with pytest.raises(error), psycopg.connect(database_url) as conn:
+        migrated.with_primary(database_url, lambda: conn.execute(statement), Time().waiting)

@@ -125,14 +125,6 @@ def test_a_program_that_dies_while_starting_is_started_again_as_often_as_it_may_
     assert guard.alive(run.pid_of("twice"))
 
 
-def test_a_program_that_is_not_essential_may_die_while_others_start(supervised):
-    run = supervised("optional")
-    run.wait_for("up")
-
-    assert run.said().count("failing died while starting") >= 2
-    assert "meanwhile: True" in run.said()
-
-
 def test_a_program_that_keeps_dying_while_starting_ends_all(supervised):
     run = supervised("patient-failing")
 

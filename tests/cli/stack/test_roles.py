@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import psycopg
@@ -17,9 +18,13 @@ import typer
 
 from cli.stack import guard
 from cli.stack.feed_host import FeedHost, FeedRun
+from cli.stack.plan import Plan
 from cli.stack.plan_builder import plan
 from cli.stack.plan_database import DAGSTER
+from cli.stack.ports import Ports
 from cli.stack.processes import Supervisor
+from cli.stack.stack import Stack
+from config.hosts import ONE_MACHINE
 from config.settings import Settings
 from sql import migrate
 from sql.roles.rights import API, PIPELINE, SITE
@@ -236,6 +241,25 @@ def test_the_ports_of_other_roles_may_be_taken(monkeypatch):
     assert made.urls() == dict.fromkeys(("api", "stream", "dagster", "site"))
     with pytest.raises(typer.BadParameter, match=r"\(for the api\); see PRESAGE_API_PORT"):
         plan(live=True, roles=("api", "feed"), from_settings=True)
+
+
+@pytest.mark.parametrize(
+    ("roles", "database_url", "waits"),
+    [(["database", "api"], None, False), (["dagster"], URL, True), (ONE_MACHINE, URL, False)],
+)
+def test_only_a_host_whose_database_is_elsewhere_waits_for_a_primary(tmp_path, roles, database_url, waits):
+    made: list[str] = []
+    of = Plan(source="exchange", ports=Ports.of(8080), data_dir=tmp_path, roles=roles, database_url=database_url)
+    stack = Stack(of, Supervisor(made.append), made.append)
+    stack.database = SimpleNamespace(
+        open=lambda *_, **__: made.append("opened"),
+        create_tables=lambda: made.append("tables"),
+        with_primary=lambda act: (made.append("waited"), act()),
+    )
+
+    stack._prepare_tables()
+
+    assert made == [*(["waited"] if waits else []), "opened", "tables"]
 
 
 def test_unknown_roles_are_refused():

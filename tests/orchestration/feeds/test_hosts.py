@@ -11,16 +11,17 @@ from orchestration.feeds.hosts import HostedRun, OwnRun, assigned, changes
 FEEDS = ["polymarket/1of2", "polymarket/2of2", "settlement"]
 
 
-def lease(feed, host, *, run_id=None, ready=True, silent_s=0.5):
-    return HostedRun(run_id or f"{host} {feed}", feed, host, ready, silent_s)
+def lease(feed, host, *, run_id=None, ready=True, silent_s=0.5, has_left=False):
+    return HostedRun(run_id or f"{host} {feed}", feed, host, ready, silent_s, has_left)
 
 
 def own(host, *feeds, age_s=600.0):
     return {feed: OwnRun(f"{host} {feed}", age_s) for feed in feeds}
 
 
-def decided(host, running, hosts, runs=(), *, feeds=FEEDS, assigned_s=30.0, answering_s=0.0):
-    return changes(host, running, assigned(feeds, [*hosts, host]), runs, assigned_s=assigned_s, answering_s=answering_s)
+def decided(host, running, hosts, runs=(), *, feeds=FEEDS, assigned_s=30.0, answering_s=0.0, was_away=False):
+    seconds = {"assigned_s": assigned_s, "answering_s": answering_s}
+    return changes(host, running, assigned(feeds, [*hosts, host]), runs, **seconds, was_away=was_away)
 
 
 @given(st.integers(1, 64), st.sets(st.text("abc-9", min_size=1, max_size=6), min_size=1, max_size=12))
@@ -44,23 +45,25 @@ def test_a_host_starts_what_falls_to_it():
 
 
 @pytest.mark.parametrize(
-    ("assigned_s", "runs", "starts"),
+    ("assigned_s", "runs", "was_away", "starts"),
     [
-        (3, [], []),  # all hosts may have just started
-        (4, [], ["settlement"]),
-        (3, [lease("settlement", "b")], []),
-        (4, [lease("settlement", "b")], ["settlement"]),  # a single run: its loss would lose data
-        (
-            14,
-            [lease("settlement", "b"), lease("settlement", "c")],
-            [],
-        ),  # after an outage of the database: not all are back
-        (15, [lease("settlement", "b"), lease("settlement", "c")], ["settlement"]),
-        (14, [lease("settlement", "b"), lease("settlement", "c", silent_s=11)], ["settlement"]),
+        (3, [], False, []),  # all hosts may have just started
+        (4, [], False, ["settlement"]),
+        (3, [lease("settlement", "b")], False, []),
+        (4, [lease("settlement", "b")], False, ["settlement"]),  # a single run, whose loss would lose data
+        (14, [lease("settlement", "b")], True, []),  # not every host is back after an outage of the database
+        (15, [lease("settlement", "b")], True, ["settlement"]),
+        (4, [], True, ["settlement"]),
+        (14, [lease("settlement", "b"), lease("settlement", "c")], False, []),
+        (15, [lease("settlement", "b"), lease("settlement", "c")], False, ["settlement"]),
+        (4, [lease("settlement", "b"), lease("settlement", "c", silent_s=11)], False, ["settlement"]),
+        (4, [lease("settlement", "b"), lease("settlement", "c", has_left=True)], False, ["settlement"]),
     ],
 )
-def test_a_host_starts_what_others_run_only_once_it_is_sure_that_it_is_to(assigned_s, runs, starts):
-    assert decided("a", {}, [], runs, feeds=["settlement"], assigned_s=assigned_s).start == starts
+def test_a_host_starts_what_others_run_only_once_it_is_sure_that_it_is_to(assigned_s, runs, was_away, starts):
+    given = {"feeds": ["settlement"], "assigned_s": assigned_s, "was_away": was_away}
+
+    assert decided("a", {}, [], runs, **given).start == starts
 
 
 def test_what_falls_to_others_is_stopped_once_each_of_them_could_lead():
