@@ -104,15 +104,15 @@ class Database:
         }
 
     def members(self) -> dict[str, dict[str, object]]:
-        """Return each member's role, state and timeline, as the first host that answers says."""
-        for host in self.hosts:
-            try:
-                answer = httpx.get(f"http://{host.address}:{REST_PORT}/cluster", timeout=2)
-            except httpx.HTTPError:
-                continue
-            if answer.status_code == 200:
-                return {member["name"]: member for member in answer.json()["members"]}
-        return {}
+        """Return each member's role, state and timeline, as the primary says: one that was cut off knows what was."""
+        primary = self.primary()
+        try:
+            answer = httpx.get(f"http://{primary.address}:{REST_PORT}/cluster", timeout=2) if primary else None
+        except httpx.HTTPError:
+            return {}
+        if answer is None or answer.status_code != 200:
+            return {}
+        return {member["name"]: member for member in answer.json()["members"]}
 
     def primary(self) -> Host | None:
         """Return the host that accepts writes, if there is one."""
@@ -125,9 +125,10 @@ class Database:
         return None
 
     def whole(self) -> bool:
-        """Return whether there are a primary and as many replicas as there should be, any of which may acknowledge."""
-        roles = [member["role"] for member in self.members().values() if member["state"] in {"running", "streaming"}]
-        return sorted(map(str, roles)) == ["leader", *["quorum_standby"] * (len(self.hosts) - 1)]
+        """Return whether there are a primary and as many replicas as there should be, any of which can acknowledge."""
+        members = [(str(member["role"]), str(member["state"])) for member in self.members().values()]
+        replicas = [("quorum_standby", "streaming")] * (len(self.hosts) - 1)
+        return sorted(members) == [("leader", "running"), *replicas]
 
 
 def proxy(host_folder: Path, address: str, hosts: Sequence[Host]) -> Program:
