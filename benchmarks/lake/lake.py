@@ -9,6 +9,7 @@ import random
 import statistics
 import subprocess
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -79,20 +80,31 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         day = Day(packs.horizon(now) - timedelta(days=1), options.events, options.events // EACH, 0)
         bounded(conn)
         load(conn, day, bench.folder / "messages.gz", report)
-        packs.bring_up_to_date(conn, now, max_s=EVERYTHING.total_seconds())
-        conn.execute("vacuum analyze")
+        with step(report, "packing the book events"), bar("packing", day.events) as advance:
+            most_s = EVERYTHING.total_seconds()
+            packs.bring_up_to_date(conn, now, max_s=most_s, report=lambda packed: advance(packed.events))
+            conn.execute("vacuum analyze")
         hot = {"book_events": ("book_events", "book_packs", "book_anchors"), "trades": ("trades",)}
         given = settings.get().model_copy(update={"lake": str(bench.folder / "lake")})
         with Lake(bench.url, given) as lake:
             for name, tables in hot.items():
                 hot_bytes = sum(size(conn, each) for each in tables)
-                yield from measured(conn, lake, name, day, folder=bench.folder, hot_bytes=hot_bytes)
+                yield from measured(conn, lake, name, day, report=report, folder=bench.folder, hot_bytes=hot_bytes)
                 if CHDB.exists():
-                    yield counted_twice(lake, name, bench.folder / "lake")
+                    with step(report, f"{name}: counting with DuckDB and ClickHouse"):
+                        yield counted_twice(lake, name, bench.folder / "lake")
                 else:
                     report("ClickHouse was not asked: `make .venv-chdb/.installed` installs it")
-            report("books are asked for before and after they expire")
-            yield from past_books(conn, lake, LakeFiles(given), bench.url, day)
+            yield from past_books(conn, lake, LakeFiles(given), bench.url, day, report=report)
+
+
+@contextmanager
+def step(report: Callable[[str], None], what: str) -> Iterator[None]:
+    """Report what is being done, and how long it took."""
+    report(f"{what} …")
+    began = time.perf_counter()
+    yield
+    report(f"{what}: {time.perf_counter() - began:,.0f} s")
 
 
 def load(conn: psycopg.Connection[Any], day: Day, messages: Path, report: Callable[[str], None]) -> None:
@@ -102,24 +114,35 @@ def load(conn: psycopg.Connection[Any], day: Day, messages: Path, report: Callab
         day.load(conn, messages, advance)
     messages.unlink()
     trades = day.events // EVENTS_A_TRADE
-    for first in range(1, trades + 1, PIECE):
-        last = min(first + PIECE - 1, trades)
-        conn.execute(TRADES, {"day": day.since, "markets": day.markets, "first": first, "last": last})
+    with bar("loading trades", trades) as advance:
+        for first in range(1, trades + 1, PIECE):
+            last = min(first + PIECE - 1, trades)
+            conn.execute(TRADES, {"day": day.since, "markets": day.markets, "first": first, "last": last})
+            advance(last)
     report(f"{day.events:,} book events and {trades:,} trades of {day.markets:,} markets")
 
 
 def measured(
-    conn: psycopg.Connection[Any], lake: Lake, name: str, day: Day, *, folder: Path, hot_bytes: int
+    conn: psycopg.Connection[Any],
+    lake: Lake,
+    name: str,
+    day: Day,
+    *,
+    report: Callable[[str], None],
+    folder: Path,
+    hot_bytes: int,
 ) -> Iterator[Figure]:
     """Write one table's day both ways, and ask DuckDB for markets' rows of it."""
     date, midnight = day.since.date(), day.since + timedelta(days=2)
     began = time.perf_counter()
-    exported = exports.export(conn, TOPICS[name], date, ExportStore.at(folder / "exports"), midnight)
+    with step(report, f"{name}: exporting the day"):
+        exported = exports.export(conn, TOPICS[name], date, ExportStore.at(folder / "exports"), midnight)
     export_s = time.perf_counter() - began
     plain = folder / "exports" / name / str(date)
     plain_bytes = sum(file.stat().st_size for file in plain.glob("*.parquet"))
     began = time.perf_counter()
-    written = writing.write(conn, lake, BY_NAME[name], date)
+    with step(report, f"{name}: writing the day into the lake"):
+        written = writing.write(conn, lake, BY_NAME[name], date)
     lake_s = time.perf_counter() - began
     stored = lake.table(BY_NAME[name])
     assert stored is not None
@@ -139,7 +162,8 @@ def measured(
         rival=("the export, CSV included", exported.rows / export_s),
         detail={"seconds": lake_s},
     )
-    wrong, ours, theirs = asked(stored, f"read_parquet('{plain}/*.parquet')", day)
+    with step(report, f"{name}: asking DuckDB for {ASKED} markets in both forms"):
+        wrong, ours, theirs = asked(stored, f"read_parquet('{plain}/*.parquet')", day)
     yield figure(
         f"{name}: DuckDB reads a market's day, p95",
         quantile(ours, 0.95),
@@ -149,7 +173,8 @@ def measured(
         detail={"p50": statistics.median(ours), "asked": len(ours)},
     )
     yield figure(f"{name}: markets whose rows differ", wrong, "markets", target=NONE)
-    faults = verifying.verify(conn, lake, BY_NAME[name]).faults
+    with step(report, f"{name}: verifying the day"):
+        faults = verifying.verify(conn, lake, BY_NAME[name]).faults
     yield figure(f"{name}: faults that verification finds", len(faults), "faults", target=NONE)
 
 
@@ -174,11 +199,14 @@ def counted_twice(lake: Lake, name: str, folder: Path) -> Figure:
     )
 
 
-def past_books(conn: psycopg.Connection[Any], lake: Lake, files: LakeFiles, url: str, day: Day) -> Iterator[Figure]:
+def past_books(
+    conn: psycopg.Connection[Any], lake: Lake, files: LakeFiles, url: str, day: Day, *, report: Callable[[str], None]
+) -> Iterator[Figure]:
     """Ask for books of random moments, drop the day from the database, and ask for them again."""
     date = day.since.date()
     for name in ("quotes", "book_anchors", "book_packs", "book_rows"):
-        writing.write(conn, lake, BY_NAME[name], date)
+        with step(report, f"{name}: writing the day into the lake"):
+            writing.write(conn, lake, BY_NAME[name], date)
     dice = random.Random(2)  # noqa: S311 - test data
     rows = conn.execute("select market_key, market_id, token_ids from markets order by market_key").fetchall()
     moments = [
@@ -187,13 +215,14 @@ def past_books(conn: psycopg.Connection[Any], lake: Lake, files: LakeFiles, url:
     ]
     pool = Pool(url, 2)
     try:
-        hot, hot_ms = rebuilt(pool, Expired(pool), moments)
+        with step(report, f"{PAST_BOOKS:,} past books from the database"):
+            hot, hot_ms = rebuilt(pool, Expired(pool), moments)
         midnight = day.since + timedelta(days=1)
         queries.say_hot_from(conn, name="books", instant=midnight)
         for table in ("book_events", "book_anchors", "book_packs", "quotes"):
             conn.execute("select drop_chunks_before(%s::regclass, %s)", [table, midnight])
-        source = Expired(pool, files)
-        cold, cold_ms = rebuilt(pool, source, moments)
+        with step(report, f"{PAST_BOOKS:,} past books from the lake"):
+            cold, cold_ms = rebuilt(pool, Expired(pool, files), moments)
     finally:
         pool.close()
     yield figure(
