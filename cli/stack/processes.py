@@ -311,9 +311,10 @@ class Supervisor:
         """Update readiness; raises StartError if a service died once more than `start_retries`."""
         for watched in list(self.watched.values()):
             service = watched.service
-            is_starting = watched.busy is not None and watched.busy.is_alive()
+            if watched.busy is not None and watched.busy.is_alive():
+                continue  # it is being started again
             is_to_restart = self.restart and watched.failures < self.start_retries
-            if is_starting or (self.restart and watched.state == "down") or (is_to_restart and not service.running()):
+            if (self.restart and watched.state == "down") or (is_to_restart and not service.running()):
                 self._watch(watched)
             elif not service.running():
                 raise StartError(self._failure_text(watched, "ended while starting"))

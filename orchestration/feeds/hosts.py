@@ -79,7 +79,7 @@ def changes(
     """Return what this host has to do; it runs `running`, and the hosts of each feed are those of `of_feed`.
 
     They have been for `assigned_s`, and the database has answered without a break for `answering_s`; it `was_away` if
-    there was such a break since this host began to look.
+    there was such a break since this host began to look. That counts for half a minute: by then all are back.
 
     A feed is stopped here only once every other host that is to run it could lead.
     """
@@ -87,7 +87,8 @@ def changes(
     could_lead = {(run.feed, run.host) for run in held if run.ready and run.silent_s < FRESH_S}
     silent_s = {run.run_id: run.silent_s for run in held}
     runs_of = Counter(run.feed for run in held if run.silent_s < FRESH_S and not run.has_left)
-    is_missed = {feed for feed in of_feed if runs_of[feed] < (1 if was_away else RUNS_A_FEED)}
+    is_back = was_away and answering_s < SETTLED_S
+    is_missed = {feed for feed in of_feed if runs_of[feed] < (1 if is_back else RUNS_A_FEED)}
     return Changes(
         start=[
             feed

@@ -45,6 +45,10 @@ class Housekeeping:
             )
         return leases
 
+    def leads(self, pid: int) -> bool:
+        """Return whether a server process still holds the lead; by the server that this connection is to now."""
+        return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid))
+
     def turn(self) -> Turn:
         """Return whether it is this number of shards' turn to lead."""
         shards = self._shard.of

@@ -225,7 +225,7 @@ class LiveSession:
             )
         ):
             self.ending.set()
-        if committer.leading:
+        if await self._holds_lead():
             now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
             await self._save_losses(now_ms)
             if now_ms >= committer.led_since_ms:
@@ -241,6 +241,15 @@ class LiveSession:
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    async def _holds_lead(self) -> bool:
+        """Return whether this run leads, as the database says.
+
+        After a partition of the network it may not have noticed yet that its connection, and so the lead, is lost:
+        then another run has recorded what was missed meanwhile, and this one's losses are none.
+        """
+        leads, pid = self.housekeeping.leads, self.leader.pid
+        return self.committer.leading and await self._run_in("housekeeping", leads, pid) and self.committer.leading
 
     def _defers(self) -> bool:
         """Return whether to leave frames unparsed: while another run leads, this one needs few of them."""
@@ -352,8 +361,9 @@ class LiveSession:
         with suppress(psycopg.Error):
             if self.committer.leading:
                 await self.committer.drain()
-                await self._save_losses(self.receiver.normalizer.exchange.now_ms())
-                self._written_ms = self.committer.committed_ms()
+                if await self._holds_lead():
+                    await self._save_losses(self.receiver.normalizer.exchange.now_ms())
+                    self._written_ms = self.committer.committed_ms()
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)

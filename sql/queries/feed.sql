@@ -219,6 +219,16 @@ select pg_try_advisory_lock(hashtextextended('presage.feed.' || :feed, 0));
 -- Gives the lead up.
 select pg_advisory_unlock(hashtextextended('presage.feed.' || :feed, 0));
 
+-- name: leads(feed, pid)$
+-- Whether the session of a server process leads the feed.
+select exists (
+    select
+    from hashtextextended('presage.feed.' || :feed, 0) as name
+    join pg_locks l on l.classid = ((name >> 32) & 4294967295)::oid and l.objid = (name & 4294967295)::oid
+    where l.pid = :pid and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+        and l.database = (select oid from pg_database where datname = current_database())
+);
+
 -- name: others_lead(family, shards)$
 -- Whether a session leads a shard of another number of shards: by its lock, which ends with the session.
 select exists (

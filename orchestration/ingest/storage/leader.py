@@ -27,6 +27,8 @@ class LeaderConnection:
         self._url = url
         self._exchange = exchange
         self._writer: Writer | None = None
+        self.pid = 0
+        """Of the server process that holds the lead for this run, or last did."""
 
     @property
     def broken(self) -> bool:
@@ -41,6 +43,7 @@ class LeaderConnection:
         """
         if self._writer is None or self._writer.conn.closed:
             self._writer = Writer(connect_for_leadership(self._url, self.feed, statement_timeout=60_000))
+            self.pid = self._writer.conn.info.backend_pid
         conn = self._writer.conn
         if not queries.try_lead(conn, feed=self.feed):
             return False

@@ -66,6 +66,13 @@ def test_a_host_starts_what_others_run_only_once_it_is_sure_that_it_is_to(assign
     assert decided("a", {}, [], runs, **given).start == starts
 
 
+@pytest.mark.parametrize(("answering_s", "starts"), [(29, []), (30, ["settlement"])])
+def test_half_a_minute_after_an_outage_of_the_database_a_missing_run_is_started_at_once_again(answering_s, starts):
+    given = {"feeds": ["settlement"], "assigned_s": 4, "answering_s": answering_s, "was_away": True}
+
+    assert decided("a", {}, [], [lease("settlement", "b")], **given).start == starts
+
+
 def test_what_falls_to_others_is_stopped_once_each_of_them_could_lead():
     running, hosts = own("a", *FEEDS), ["a", "b", "c"]
     others = [lease("settlement", "b"), lease("settlement", "c")]

@@ -11,6 +11,7 @@ from orchestration.feeds.lease import progress as progress_of
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
 from orchestration.ingest.gaps.losses import Losses
+from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import BATCH_BYTES, CHANGE_BYTES, WriteBatch
@@ -101,6 +102,20 @@ def test_only_one_leads_until_it_resigns(database_url, leader):
 
         leader.resign()
         assert other.try_lead()
+
+
+def test_the_database_says_whether_a_run_still_holds_the_lead(database_url, leader, conn):
+    housekeeping = Housekeeping(FeedLease(database_url, "polymarket", "me", 60.0), "polymarket", compare_s=60.0)
+    with closing(LeaderConnection(database_url, "elsewhere")) as elsewhere:
+        assert elsewhere.try_lead()
+        assert leader.try_lead()
+        assert housekeeping.leads(leader.pid)
+        assert not housekeeping.leads(elsewhere.pid)
+
+        conn.execute("select pg_terminate_backend(%s, 5000)", [leader.pid])
+        assert not leader.broken  # it has not noticed
+        assert not housekeeping.leads(leader.pid)
+    housekeeping.lease.close()
 
 
 @contextmanager

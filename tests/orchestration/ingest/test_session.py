@@ -104,6 +104,33 @@ def test_a_run_that_lost_the_lead_ends_its_fill_so_that_it_can_take_the_lead_aga
     assert not asyncio.run(filling_may_go_on("standby"))
 
 
+def answers(name, *, leads=True):
+    """Return what the database answers to a call of a run."""
+    return {"turn": Turn(may_lead=True, over=False), "leads": leads}.get(name, [])
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_run_that_has_not_noticed_that_it_has_lost_the_lead_records_no_losses(leads):
+    async def called():
+        session, calls = make_session(), []
+
+        async def run_in(_thread, call, *arguments, **__):
+            calls.append(name := getattr(call, "func", call).__name__)
+            if name == "leads":
+                assert arguments == (431,)
+            return answers(name, leads=leads)
+
+        session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
+        session._stats_at -= FIGURES_S
+        session.committer.role, session.leader.pid = "leader", 431
+        await session._beat()
+        return calls
+
+    of_a_leader = {"<lambda>", "check_starts", "stats"}  # the first writes losses
+
+    assert of_a_leader & {*asyncio.run(called())} == (of_a_leader if leads else set())
+
+
 @pytest.mark.parametrize("counts", [True, False])
 def test_the_first_figures_which_say_since_when_there_is_a_record_wait_until_recording_counts(counts):
     async def called():
@@ -111,7 +138,7 @@ def test_the_first_figures_which_say_since_when_there_is_a_record_wait_until_rec
 
         async def run_in(_thread, call, *_, **__):
             calls.append(name := getattr(call, "func", call).__name__)
-            return Turn(may_lead=True, over=False) if name == "turn" else []
+            return answers(name)
 
         exchange = session.receiver.normalizer.exchange
         session._run_in, session._lease.database_ms = run_in, exchange.local_ms
@@ -134,7 +161,7 @@ def test_recording_does_not_count_from_a_moment_at_which_books_that_are_late_wer
             calls.append(name := getattr(call, "func", call).__name__)
             if name == "<lambda>":  # the losses are written, which takes a second
                 exchange.now_ms = lambda: now_ms + 1_000
-            return Turn(may_lead=True, over=False) if name == "turn" else []
+            return answers(name)
 
         exchange.now_ms = lambda: now_ms
         session._run_in, session._lease.database_ms = run_in, exchange.local_ms
