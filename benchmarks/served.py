@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Program
+from cli.stack.processes.program import Program
 from cli.stack.readiness import answers
 
 if TYPE_CHECKING:

@@ -340,7 +340,7 @@ def bench(
     """Run benchmarks against named alternatives, alternating in the same run."""
     from rich.console import Console
 
-    from cli.stack.processes import StartError
+    from cli.stack.processes.program import StartError
 
     try:
         from benchmarks import harness, table

@@ -29,7 +29,7 @@ from benchmarks.api.servers import (
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile, turns
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from sql.database import connect
 
 if TYPE_CHECKING:

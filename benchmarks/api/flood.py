@@ -18,7 +18,7 @@ from benchmarks.api.servers import MANY_REGISTRATIONS, OURS, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from sql.database import connect
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.api.load import children
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Program
+from cli.stack.processes.program import Program
 from cli.stack.readiness import answers, listens
 from sql.database import connect
 

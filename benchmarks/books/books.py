@@ -29,7 +29,7 @@ from benchmarks.books.data import Day
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from orchestration.maintenance import packs
 from sql.database import connect
 from sql.packs import pack, unpack

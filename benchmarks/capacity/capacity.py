@@ -16,7 +16,8 @@ from benchmarks.capacity.subscriber import Subscriber
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.served import api
-from cli.stack.processes import StartError, Supervisor
+from cli.stack.processes.program import StartError
+from cli.stack.processes.supervisor import Supervisor
 from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import httpx
 
 from cli.stack.plan import ROOT
-from cli.stack.processes import Program, StartError
+from cli.stack.processes.program import Program, StartError
 from cli.stack.readiness import answers
 from upstream.polymarket.gamma.client import Gamma
 from upstream.transport.http import Client

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cli.stack.plan import ROOT
-from cli.stack.processes import Program
+from cli.stack.processes.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, cast
 
 from benchmarks.harness import slope
 from benchmarks.processes import cpu_s, memory_mb, parent
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from benchmarks.capacity.exchange import Exchange, Sent
     from benchmarks.capacity.feeds import Feeds
-    from cli.stack.processes import Supervisor
+    from cli.stack.processes.supervisor import Supervisor
 
 SAMPLE_S = 1.0
 PROGRESS_S = 5.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 
 EVENT = re.compile(r'"type":"(?!replay_completed")\w+","seq":(\d+)')
 INCOMPLETE = '"complete":false'

@@ -28,7 +28,7 @@ from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile, turns
 from benchmarks.hosts.replica import replica
 from benchmarks.processes import cpu_s, parent
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from sql.database import connect
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from cli.stack.processes import Program, StartError
+from cli.stack.processes.program import Program, StartError
 from sql.database import connect
 from sql.embedded.account import account, environment
 

@@ -14,7 +14,8 @@ from benchmarks.figures import Target, figure
 from benchmarks.harness import slope
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Program, Supervisor
+from cli.stack.processes.program import Program
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.readiness import answers, fetch
 
 if TYPE_CHECKING:

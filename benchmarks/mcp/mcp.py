@@ -16,7 +16,8 @@ from benchmarks.figures import Figure, Target, figure
 from benchmarks.harness import interleaved
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Program, Supervisor
+from cli.stack.processes.program import Program
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.readiness import listens
 
 if TYPE_CHECKING:

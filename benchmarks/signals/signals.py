@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import interleaved
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 from config.tunables import TUNABLES
 from orchestration.signals import passes
 from orchestration.signals.measures import Parameters, read

@@ -23,7 +23,7 @@ from benchmarks.stream import blocks
 from benchmarks.stream.load import RATE, Load, children, listened, until_open
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from benchmarks.api.servers import UNCACHED, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from orchestration.wallets import leaderboards, positions
 from sql.database import connect
 

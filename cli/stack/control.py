@@ -9,14 +9,14 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
-from cli.stack.processes import ReplaceError
+from cli.stack.processes.supervisor import ReplaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
 
-    from cli.stack.processes import Supervisor
+    from cli.stack.processes.supervisor import Supervisor
 
 NAME = "control.sock"
 MAX_REQUEST = 1000

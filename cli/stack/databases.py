@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 
 if TYPE_CHECKING:
     from pathlib import Path

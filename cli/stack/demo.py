@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cli.stack.control import Control
-from cli.stack.figures import FigureReader, PipelineFigures
-from cli.stack.first_served import FirstServed
-from cli.stack.outcome import Outcome, problems, summary
-from cli.stack.processes import StartError, Supervisor
-from cli.stack.screen import Screen
-from cli.stack.signals import EndedBySignal, signals_raise
+from cli.stack.display.figures import FigureReader, PipelineFigures
+from cli.stack.display.first_served import FirstServed
+from cli.stack.display.outcome import Outcome, problems, summary
+from cli.stack.display.screen import Screen
+from cli.stack.processes.program import StartError
+from cli.stack.processes.signals import EndedBySignal, signals_raise
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.stack import Stack
 from config.exchanges import DEFAULT
 from config.hosts import ONE_MACHINE

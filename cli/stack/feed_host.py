@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.stack.processes import Program
+from cli.stack.processes.program import Program
 from config import settings
 from config.exchanges import EXCHANGES
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from cli.stack.processes import Supervisor
+    from cli.stack.processes.supervisor import Supervisor
     from config.settings import Settings
     from orchestration.feeds.hosts import Changes
 

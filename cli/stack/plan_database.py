@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cli import logins
 from cli.stack import sources
 from cli.stack.databases import create_beside, refuse_other_source, refuse_other_tape
-from cli.stack.processes import StartError, tail
+from cli.stack.processes.program import StartError, tail
 from config import settings
 from sql.roles.rights import API, PIPELINE, SITE
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cli.stack.plan import Plan
-    from cli.stack.processes import Report, Supervisor
+    from cli.stack.processes.supervisor import Report, Supervisor
     from sql.embedded import Cluster
 
 DAGSTER = "dagster"  # its database on a server of yours

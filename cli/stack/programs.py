@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cli.stack import readiness, sandboxes
 from cli.stack.plan import ROOT
 from cli.stack.plan_database import DATABASE_READY_S
-from cli.stack.processes import Program, Server
+from cli.stack.processes.program import Program, Server
 from config import secret_files, settings
 from sql.roles.rights import API, PIPELINE, SITE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cli.stack.plan import Plan
     from cli.stack.plan_database import PlanDatabase
-    from cli.stack.processes import Report
+    from cli.stack.processes.supervisor import Report
 
 RUNS_GRACE_S = 60.0
 """For interrupted runs to clean up, and to say in Dagster how they ended."""

@@ -12,7 +12,7 @@ from cli.stack import readiness
 from cli.stack.feed_host import FeedHost
 from cli.stack.plan import ROOT
 from cli.stack.plan_database import PlanDatabase
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 from cli.stack.programs import Programs
 from config import settings
 from config.hosts import ONE_MACHINE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cli.stack.plan import Plan
-    from cli.stack.processes import Report, Supervisor
+    from cli.stack.processes.supervisor import Report, Supervisor
 
 
 @dataclass

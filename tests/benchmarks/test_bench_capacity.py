@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from benchmarks.capacity import capacity, rows
 from benchmarks.processes import cpu_s, memory_mb, parent, tree
 from cli.main import app
-from cli.stack import guard
-from cli.stack.processes import StartError
+from cli.stack.processes import guard
+from cli.stack.processes.program import StartError
 from tests import factories
 from tests.patience import until
 

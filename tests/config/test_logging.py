@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from api.site.middleware import RequestId
-from cli.stack.processes import tail
+from cli.stack.processes.program import tail
 from config import logging as logs
 from orchestration import console
 from tests.api.conftest import generous, serving

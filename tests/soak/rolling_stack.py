@@ -12,9 +12,9 @@ from cli.stack.control import Control
 from cli.stack.plan import Plan
 from cli.stack.plan_database import PlanDatabase
 from cli.stack.ports import Ports
-from cli.stack.processes import Supervisor
+from cli.stack.processes.signals import EndedBySignal, signals_raise
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.programs import Programs
-from cli.stack.signals import EndedBySignal, signals_raise
 from config import settings
 
 

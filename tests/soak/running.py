@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
-from cli.stack import guard
 from cli.stack.ports import Ports
+from cli.stack.processes import guard
 from cli.stack.readiness import fetch
 from config import tunables
 from orchestration.feeds.shards import Shard

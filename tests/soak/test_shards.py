@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from cli.stack import guard
 from cli.stack.ports import choose
+from cli.stack.processes import guard
 from tests.soak.audit import audit
 from tests.soak.running import RunningDemo
 

@@ -21,7 +21,7 @@ from api.endpoints.service import exposition
 from cli.diagnosis import backups as diagnosis
 from cli.main import app
 from cli.stack.plan_database import PlanDatabase
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 from config import settings as configuration
 from config.settings import Settings
 from orchestration import checks

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from cli.stack.databases import create_beside, refuse_other_source, refuse_other_tape
-from cli.stack.processes import StartError
+from cli.stack.processes.program import StartError
 
 
 def test_a_database_with_data_of_another_source_is_refused(conn, add_market, database_url):

@@ -16,13 +16,14 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from cli.stack import control, guard
+from cli.stack import control
 from cli.stack import demo as command
-from cli.stack.outcome import Outcome
+from cli.stack.display.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports, choose
+from cli.stack.processes import guard
+from cli.stack.processes.signals import EndedBySignal
 from cli.stack.readiness import fetch
-from cli.stack.signals import EndedBySignal
 from config.hosts import ONE_MACHINE
 from orchestration.run_priority import NICENESS
 from sql.embedded import Cluster

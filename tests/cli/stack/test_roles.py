@@ -16,13 +16,13 @@ import psycopg
 import pytest
 import typer
 
-from cli.stack import guard
 from cli.stack.feed_host import FeedHost, FeedRun
 from cli.stack.plan import Plan
 from cli.stack.plan_builder import plan
 from cli.stack.plan_database import DAGSTER
 from cli.stack.ports import Ports
-from cli.stack.processes import Supervisor
+from cli.stack.processes import guard
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.stack import Stack
 from config.hosts import ONE_MACHINE
 from config.settings import Settings

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
-from cli.stack.processes import Supervisor
+from cli.stack.processes.supervisor import Supervisor
 from cli.stack.stack import Stack
 from upstream.sandbox.server import Sandbox
 

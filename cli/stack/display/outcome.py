@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cli.stack.figures import BackfillFigures
+from cli.stack.display.figures import BackfillFigures
 from config.exchanges import EXCHANGES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cli.stack.figures import PipelineFigures
+    from cli.stack.display.figures import PipelineFigures
 
 
 class ExchangeOutcome(msgspec.Struct, kw_only=True):

@@ -8,8 +8,8 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from cli.stack.figures import BackfillFigures, PipelineFigures, StageLag
-from cli.stack.outcome import Outcome, problems, summary
+from cli.stack.display.figures import BackfillFigures, PipelineFigures, StageLag
+from cli.stack.display.outcome import Outcome, problems, summary
 
 FRESH = [StageLag("ingestion", "fresh", 0.1)]
 FIELDS = [

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from cli.stack.figures import BackfillFigures, FeedLease, PipelineFigures, StageLag
-from cli.stack.outcome import Outcome
+from cli.stack.display.figures import BackfillFigures, FeedLease, PipelineFigures, StageLag
+from cli.stack.display.outcome import Outcome
+from cli.stack.display.screen import Screen, examples
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
-from cli.stack.screen import Screen, examples
 
 KEY = "psg_" + "k" * 43  # as long as a true one
 PLAN = Plan(source="simulated", ports=Ports.of(8080), data_dir=Path("nowhere"), seed=7)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.stack import guard
-from cli.stack.processes import Program, Supervisor
+from cli.stack.processes import guard
+from cli.stack.processes.program import Program
+from cli.stack.processes.supervisor import Supervisor
 from tests.patience import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[3]

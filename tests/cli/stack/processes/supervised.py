@@ -4,8 +4,9 @@ import sys
 import time
 from pathlib import Path
 
-from cli.stack.processes import Program, StartError, Supervisor
-from cli.stack.signals import EndedBySignal, signals_raise
+from cli.stack.processes.program import Program, StartError
+from cli.stack.processes.signals import EndedBySignal, signals_raise
+from cli.stack.processes.supervisor import Supervisor
 
 STUBBORN = """
 import signal, subprocess, sys, time

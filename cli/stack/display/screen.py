@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from cli.stack.figures import BackfillFigures, PipelineFigures
-    from cli.stack.outcome import Outcome
+    from cli.stack.display.figures import BackfillFigures, PipelineFigures
+    from cli.stack.display.outcome import Outcome
     from cli.stack.plan import Plan
-    from cli.stack.processes import SupervisedService
+    from cli.stack.processes.supervisor import SupervisedService
 
 COLOURS = {"fresh": "green", "late": "yellow", "stale": "red", "missing": "red"}
 STATES = {"up": "green", "starting": "yellow", "down": "red", "stopped": "dim"}
