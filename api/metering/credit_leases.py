@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
+from cachetools import TTLCache
 
 from api.data.pool import overloaded
 from api.errors import Problem
@@ -23,10 +26,18 @@ if TYPE_CHECKING:
     from api.metering.credit_ledger import CreditLease, CreditLedger
 
 UNLIMITED = 1 << 60
+TOP_UP_S = 1.0  # at most so often a key's lease is topped up
+MAX_TOPPED_UP = 10_000
 IDLE_S, SWEEP_S = 600, 60  # idle keys return their credits after IDLE_S, checked every SWEEP_S
+CLOSING_S = 10.0  # for leases that are being asked for; the statement timeout bounds them
 CHUNK = 500  # leases returned in one transaction
 
 log = logging.getLogger("presage.api")
+
+
+def in_background(call: Callable[[], object]) -> None:
+    """Call it in another thread."""
+    threading.Thread(target=call, daemon=True).start()
 
 
 @dataclass
@@ -42,7 +53,9 @@ class CreditLeases:
 
     def __init__(self, pool: Pool, ledger: Callable[[], CreditLedger], counts: SharedCounters | None = None) -> None:
         self._pool, self._ledger, self._counts = pool, ledger, counts or SharedCounters()
+        self.in_background = in_background  # a test sets another
         self._asking: dict[int, PendingLease] = {}
+        self._topped_up: TTLCache[int, bool] = TTLCache(MAX_TOPPED_UP, TOP_UP_S)
         self._sweep_at = time.monotonic() + SWEEP_S
         self._closed = False
 
@@ -67,13 +80,23 @@ class CreditLeases:
             del self._asking[key_id]
             asking.done.set()
 
+    def top_up(self, key_id: int, month: int, wanted: int) -> None:
+        """Lease more credits in the background, before the last are spent: requests need no database for a while."""
+        if not self._closed and key_id not in self._topped_up:
+            self._topped_up[key_id] = True
+            self.in_background(partial(self._top_up, key_id, month, wanted))
+
+    def _top_up(self, key_id: int, month: int, wanted: int) -> None:
+        with suppress(psycopg.Error, Problem):  # a request that needs them asks again
+            self.fetch(key_id, month, wanted)
+
     def tidy(self, second: int) -> None:
         """Start a sweep from time to time, in one worker for all."""
         now = time.monotonic()
         if now > self._sweep_at:
             self._sweep_at = now + SWEEP_S
             if self._ledger().due(second, SWEEP_S):
-                threading.Thread(target=self.sweep, args=[second - IDLE_S], daemon=True).start()
+                self.in_background(partial(self.sweep, second - IDLE_S))
 
     def sweep(self, idle_since: int) -> None:
         """Return the credits of keys not used since `idle_since` (Unix seconds), and free their slots."""
@@ -87,6 +110,8 @@ class CreditLeases:
         """Leave the ledger; the last worker returns unspent credits. Call after all requests are answered."""
         if not self._closed:
             self._closed = True
+            for asking in list(self._asking.values()):  # in the background
+                asking.done.wait(CLOSING_S)
             self._ledger().leave(self._give_back)
 
     def _ask(self, lease: CreditLease, wanted: int) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PREFIX = "psg_"
 PREFIX_CHARS = 12  # characters of a key that are stored for display
 KNOWN_TTL_S, UNKNOWN_TTL_S = 30.0, 60.0  # how long a worker caches a valid key, and an unknown one
+OUTAGE_TTL_S = 120.0  # how long a key is taken for valid that cannot be looked up, as the database is away
 MAX_KEYS = 20_000
 FOLLOW_S = 2.0  # how long the first requests of a worker wait until it knows which keys are valid
 
@@ -155,6 +156,8 @@ class Keys:
         self._pool, self._ledger, self._unauthenticated, self._admit = pool, ledger, unauthenticated or pool, admit
         self._failed = failed
         self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
+        # Valid when they were looked up last: for requests while the database is away.
+        self._looked_up: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, OUTAGE_TTL_S - KNOWN_TTL_S, clock)
         # Separate, so that guesses do not evict valid keys.
         self._unknown: TTLCache[bytes, Failure, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
         self._filter: KeyFilter | None = None
@@ -189,9 +192,13 @@ class Keys:
         except KeyError:
             pass
         else:
-            if self._ledger().generation(known.key_id) == known.generation:
+            if self._is_current(known):
                 return known
         return self._find_cold(hashed, req)
+
+    def _is_current(self, key: Key) -> bool:
+        """Return whether a key has not ended or changed since it was looked up, as far as this host knows."""
+        return self._ledger().generation(key.key_id) == key.generation
 
     def _find_cold(self, hashed: bytes, req: falcon.Request | None) -> Key | None:
         if self._filter is None and (wait_s := self._await_until - time.monotonic()) > 0:
@@ -209,11 +216,16 @@ class Keys:
         except (psycopg.Error, Problem):
             if may_be_unknown:
                 self._refuse(req, UNCHECKED)
-            raise
+            last = self._looked_up.get(hashed)
+            if last is None or not self._is_current(last):
+                raise
+            self._known[hashed] = last
+            return last
         if isinstance(found, Key):
-            self._known[hashed] = found
+            self._known[hashed] = self._looked_up[hashed] = found
             return found
         self._known.pop(hashed, None)
+        self._looked_up.pop(hashed, None)
         if not may_be_unknown:
             self._charge(req, found)
         if changes == self._changes and (self._filter is None or self._following.is_set()):
@@ -236,6 +248,7 @@ class Keys:
         self._filter = valid
         self._changes += 1
         self._known.clear()
+        self._looked_up.clear()
         self._unknown.clear()
         self._following.set()
 
@@ -245,7 +258,10 @@ class Keys:
         self._unknown.pop(digest, None)
 
     def unfollowed(self) -> None:
-        """Remember no unknown keys until changes are notified again; valid ones are remembered for KNOWN_TTL_S."""
+        """Remember no unknown keys until changes are notified again.
+
+        Valid ones are remembered for KNOWN_TTL_S, and for OUTAGE_TTL_S while none can be looked up.
+        """
         self._following.clear()
         self._changes += 1
         self._unknown.clear()

@@ -1,6 +1,7 @@
 """Charges requests to their keys, with exact limits per second and month over all workers of a host.
 
 Credits are leased from the database into the host's ledger, some hundred at a time, and requests are charged there.
+The ledger is topped up when half of them are spent, so that requests are charged while the database is away.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class Meter:
             result = self._ledger().charge(key, cost, int(now), month.number)
             verdict = result.verdict
             if verdict == "paid":
+                if result.room < (size := _lease_size(key)) // 2:
+                    self.leases.top_up(key.key_id, month.number, size - result.room)
                 return Grant(key, cost, result.used, result.burst, result.lease_id, month.end)
             if verdict == "stale":
                 raise StaleKey
@@ -134,9 +137,7 @@ class Meter:
         return unpaid(self.month())
 
     def _fetch(self, key: Key, month: Month, lacking: int) -> int | None:
-        quota = key.credits_month
-        size = MAX_LEASE if quota is None else min(max(quota // 1000, MIN_LEASE), MAX_LEASE)
-        left = self.leases.fetch(key.key_id, month.number, max(size, lacking))
+        left = self.leases.fetch(key.key_id, month.number, max(_lease_size(key), lacking))
         self.leases.tidy(int(self._clock()))
         return left
 
@@ -152,6 +153,11 @@ class Meter:
             f"The next month begins at {datetime.fromtimestamp(grant.reset, UTC):%Y-%m-%dT%H:%M:%SZ}",
             grant.reset - int(self._clock()),
         )
+
+
+def _lease_size(key: Key) -> int:
+    quota = key.credits_month
+    return MAX_LEASE if quota is None else min(max(quota // 1000, MIN_LEASE), MAX_LEASE)
 
 
 def _too_fast(grant: Grant, cost: int) -> CannotPay:

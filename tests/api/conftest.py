@@ -83,7 +83,9 @@ def present(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def service(conn: psycopg.Connection[Any]) -> Service:
     pool: Any = OneConnection(conn)
     ledger = LazyLedger()
-    return Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)
+    service = Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)
+    service.meter.leases.in_background = lambda call: call()  # one connection is for one thread
+    return service
 
 
 @pytest.fixture

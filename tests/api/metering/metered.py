@@ -41,10 +41,15 @@ def pays(meter, key, cost=1):
 
 
 def hosts(conn):
-    """Return a factory of hosts: meters with separate ledgers on the same database."""
+    """Return a factory of hosts: meters with separate ledgers on the same database.
 
-    def made(pool=None, *, buckets=4, clock=time.time):
+    A host does not top up its leases unless `tops_up`; then it does so at once, as one connection is for one thread.
+    """
+
+    def made(pool=None, *, buckets=4, clock=time.time, tops_up=False):
         ledger = CreditLedger.private(buckets)
-        return Meter(pool or OneConnection(conn), LazyLedger(lambda: ledger), clock)
+        meter = Meter(pool or OneConnection(conn), LazyLedger(lambda: ledger), clock)
+        meter.leases.in_background = lambda call: call() if tops_up else None
+        return meter
 
     return made

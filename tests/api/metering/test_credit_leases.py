@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from api.data.pool import Pool
 from api.metering import keys
+from api.metering.credit_leases import in_background
 from api.metering.credit_ledger import WAYS
 from api.metering.meter import CannotPay, Month, StaleKey
 from sql.roles.rights import API
@@ -42,6 +43,74 @@ def test_a_lease_is_a_thousandth_of_the_month_within_limits(conn, host, quota, l
     meter.admit(known(conn, meter, text), 1)
 
     assert used(conn, text) == leased
+
+
+def test_a_lease_is_topped_up_when_half_of_it_is_spent_so_that_a_key_pays_while_the_database_is_away(conn, host):
+    pool = Breaking(conn)
+    meter = host(pool, tops_up=True)
+    text = generous(conn, "someone@example.com")  # 100 credits a lease
+    key = known(conn, meter, text)
+    meter.admit(key, 50)
+    assert used(conn, text) == 100
+    meter.admit(key, 1)
+    assert used(conn, text) == 151  # and 100 are there again
+
+    meter.leases._topped_up.clear()  # a second later
+    pool.always_breaks = "before"
+    assert sum(paid(meter, key) for _ in range(200)) == 100
+
+    pool.always_breaks = None
+    assert meter.admit(key, 1).used == 152
+    meter.leases.close()
+    assert used(conn, text) == 152
+
+
+def paid(meter, key):
+    try:
+        return pays(meter, key)
+    except psycopg.OperationalError:
+        return False
+
+
+def test_a_key_is_topped_up_once_a_second_at_most_and_never_beyond_its_month(conn, host):
+    asked = []
+    pool = Interrupted(conn)
+    meter = host(pool, tops_up=True)
+    meter.leases.fetch = lambda *given, fetch=meter.leases.fetch: asked.append(given) or fetch(*given)
+    text = generous(conn, "someone@example.com", credits_month=14)  # 10 credits a lease
+    key = known(conn, meter, text)
+
+    assert [pays(meter, key) for _ in range(15)] == [True] * 14 + [False]
+
+    assert used(conn, text) == 14
+    assert len(asked) == 3  # at first, when less than half was left, and when nothing was left
+
+
+def test_what_is_being_leased_in_the_background_is_returned_at_the_end(database_url, conn, host):
+    pool = Pool(login_url(database_url, API), 2)
+    meter = host(pool)
+    waits, goes_on = threading.Event(), threading.Event()
+    text = generous(conn, "someone@example.com")
+    key = known(conn, meter, text)
+    meter.admit(key, 1)
+
+    def slowly(lease, wanted, ask=meter.leases._ask):
+        waits.set()
+        goes_on.wait(30)
+        return ask(lease, wanted)
+
+    meter.leases._ask = slowly
+    meter.leases.in_background = in_background
+    meter.admit(key, 60)
+    assert waits.wait(30)
+    closing = threading.Thread(target=meter.leases.close)
+    closing.start()
+    goes_on.set()
+    closing.join()
+    pool.close()
+
+    assert used(conn, text) == 61
+    assert conn.execute("select count(*) from credit_leases").fetchone() == (0,)
 
 
 def test_what_is_leased_and_not_spent_is_returned_at_the_end(client, service, conn):
@@ -146,11 +215,11 @@ def test_more_keys_than_the_ledger_has_places_for_lose_nothing(conn, host):
 class Breaking(OneConnection):
     """A pool that fails on demand: before the query, or after it with the result lost."""
 
-    breaks = None
+    breaks = always_breaks = None
 
     @contextmanager
     def connection(self):
-        breaks, self.breaks = self.breaks, None
+        breaks, self.breaks = self.breaks or self.always_breaks, None
         if breaks == "before":
             raise psycopg.OperationalError("unreachable")
         with super().connection() as conn:
@@ -256,7 +325,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_property_whatever_breaks_no_credit_is_spent_twice_and_none_is_lost(conn, host, steps):
     pools = [Breaking(conn), Breaking(conn)]
-    hosts = [host(pool, buckets=1) for pool in pools]
+    hosts = [host(pools[0], buckets=1), host(pools[1], buckets=1, tops_up=True)]
     conn.execute("delete from credit_leases; delete from credit_usage; delete from api_keys; delete from accounts")
     text = generous(conn, "someone@example.com", credits_month=60)
     crowd = [generous(conn, f"{number}@example.com") for number in range(WAYS)]

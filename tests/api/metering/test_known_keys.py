@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from api.data.pool import overloaded
+from api.errors import Problem
 from api.metering import keys
 from api.metering.meter import StaleKey
 from tests.api.conftest import OneConnection, generous
@@ -61,6 +63,50 @@ def test_a_change_of_tier_is_seen_within_half_a_minute(client, conn, service):
     now = 30.0
 
     assert client.ask("/v1/time").headers["X-Credits-Limit"] == "5000"
+
+
+class Interrupted(OneConnection):
+    """A pool whose database is away at times."""
+
+    is_away = False
+
+    def read(self, work):
+        if self.is_away:
+            raise overloaded("The database does not answer")
+        return super().read(work)
+
+
+def test_while_the_database_is_away_known_keys_are_valid_for_two_minutes(service, conn):
+    now, pool = 0.0, Interrupted(conn)
+    worker = keys.Keys(pool, service.ledger, clock=lambda: now)
+    text, other = (generous(conn, f"{name}@example.com") for name in ("someone", "other"))
+    known = worker.of(text)
+
+    pool.is_away = True
+    for after_s in (30.0, 89.0, 118.0):
+        now = after_s
+        assert worker.of(text) == known
+        with pytest.raises(Problem):
+            worker.of(other)  # never seen
+    now = 120.0
+    with pytest.raises(Problem):
+        worker.of(text)
+
+    pool.is_away = False
+    assert worker.of(text) == known
+
+
+def test_a_key_that_has_ended_is_not_valid_while_the_database_is_away(service, conn):
+    now, pool = 0.0, Interrupted(conn)
+    worker = keys.Keys(pool, service.ledger, clock=lambda: now)
+    text = generous(conn, "someone@example.com")
+    known = worker.of(text)
+    worker.end(known.key_id)  # another worker of this host, or the database, has said so
+
+    pool.is_away, now = True, 30.0
+
+    with pytest.raises(Problem):
+        worker.of(text)
 
 
 def test_a_replaced_key_goes_on_where_the_old_one_stood(client, conn):
