@@ -92,7 +92,8 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
                 yield from measured(conn, lake, name, day, report=report, folder=bench.folder, hot_bytes=hot_bytes)
                 if CHDB.exists():
                     with step(report, f"{name}: counting with DuckDB and ClickHouse"):
-                        yield counted_twice(lake, name, bench.folder / "lake")
+                        counted = counted_twice(lake, name, bench.folder / "lake")
+                    yield counted
                 else:
                     report("ClickHouse was not asked: `make .venv-chdb/.installed` installs it")
             yield from past_books(conn, lake, LakeFiles(given), bench.url, day, report=report)

@@ -22,7 +22,9 @@ STARTED_AFTER_S = 4.0
 """An assignment is acted upon after so long where nobody runs the feed, as all hosts may have just started, and where
 one of its runs is missing."""
 TAKEN_AFTER_S = 15.0
-"""And after so long where none is, or the database was away: not every host and run is back at once."""
+"""And after so long where none is, or the database is just back: not every host and run is back at once."""
+RETURNING_S = 30.0
+"""After an outage of the database, until all hosts and runs are back."""
 SETTLED_S = 30.0
 """An assignment that has lasted so long holds: runs that were asked to end before do not count as ready any more."""
 
@@ -79,7 +81,7 @@ def changes(
     """Return what this host has to do; it runs `running`, and the hosts of each feed are those of `of_feed`.
 
     They have been for `assigned_s`, and the database has answered without a break for `answering_s`; it `was_away` if
-    there was such a break since this host began to look. That counts for half a minute: by then all are back.
+    there was such a break since this host began to look. That counts for `RETURNING_S`.
 
     A feed is stopped here only once every other host that is to run it could lead.
     """
@@ -87,8 +89,8 @@ def changes(
     could_lead = {(run.feed, run.host) for run in held if run.ready and run.silent_s < FRESH_S}
     silent_s = {run.run_id: run.silent_s for run in held}
     runs_of = Counter(run.feed for run in held if run.silent_s < FRESH_S and not run.has_left)
-    is_back = was_away and answering_s < SETTLED_S
-    is_missed = {feed for feed in of_feed if runs_of[feed] < (1 if is_back else RUNS_A_FEED)}
+    is_just_back = was_away and answering_s < RETURNING_S
+    is_missed = {feed for feed in of_feed if runs_of[feed] < (1 if is_just_back else RUNS_A_FEED)}
     return Changes(
         start=[
             feed

@@ -149,6 +149,10 @@ class Committer:
         await announce()
         await self._in_thread(self._leader.resign)
 
+    def lose_lead(self) -> None:
+        """Write no more until this run has taken the lead again."""
+        self.role = "standby"
+
     async def drain(self) -> None:
         """Commit what is left, as far as possible."""
         for _ in range(20):
@@ -203,7 +207,7 @@ class Committer:
             log.warning("cannot write: %s", reason)
         self._normalizer.live_books.put_back(states)
         if self._leader.broken:
-            self.role = "standby"
+            self.lose_lead()
         self._back_off()
 
     def _back_off(self) -> None:

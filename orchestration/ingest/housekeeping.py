@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from config.exchanges import POLYMARKET, Exchange
-from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
+from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow, Session
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.starts import StartGaps
@@ -45,9 +45,10 @@ class Housekeeping:
             )
         return leases
 
-    def leads(self, pid: int) -> bool:
-        """Return whether a server process still holds the lead; by the server that this connection is to now."""
-        return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid))
+    def leads(self, session: Session) -> bool:
+        """Return whether a session still holds the lead; by the server that this connection is to now."""
+        pid, begun = session
+        return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid, begun=begun))
 
     def turn(self) -> Turn:
         """Return whether it is this number of shards' turn to lead."""

@@ -194,6 +194,7 @@ class LiveSession:
             self._frozen_tokens = tokens
 
     async def _beat(self) -> None:
+        await self._check_lead()
         now = monotonic()
         self._freeze_states()
         committer, exchange = self.committer, self.receiver.normalizer.exchange
@@ -225,7 +226,7 @@ class LiveSession:
             )
         ):
             self.ending.set()
-        if await self._holds_lead():
+        if committer.leading:
             now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
             await self._save_losses(now_ms)
             if now_ms >= committer.led_since_ms:
@@ -242,14 +243,17 @@ class LiveSession:
             self._observed_at = now
             self._observed(self.figures.observation())
 
-    async def _holds_lead(self) -> bool:
-        """Return whether this run leads, as the database says.
+    async def _check_lead(self) -> None:
+        """Become a standby if the database says that the lead is lost.
 
-        After a partition of the network it may not have noticed yet that its connection, and so the lead, is lost:
-        then another run has recorded what was missed meanwhile, and this one's losses are none.
+        After a partition of the network the connection that held it may not have noticed: then another run leads, and
+        what this one has missed meanwhile is no loss.
         """
-        leads, pid = self.housekeeping.leads, self.leader.pid
-        return self.committer.leading and await self._run_in("housekeeping", leads, pid) and self.committer.leading
+        session = self.leader.session
+        if self.committer.leading and session is not None:
+            leads = await self._run_in("housekeeping", self.housekeeping.leads, session)
+            if not leads and session == self.leader.session:
+                self.committer.lose_lead()
 
     def _defers(self) -> bool:
         """Return whether to leave frames unparsed: while another run leads, this one needs few of them."""
@@ -361,9 +365,10 @@ class LiveSession:
         with suppress(psycopg.Error):
             if self.committer.leading:
                 await self.committer.drain()
-                if await self._holds_lead():
-                    await self._save_losses(self.receiver.normalizer.exchange.now_ms())
-                    self._written_ms = self.committer.committed_ms()
+                await self._check_lead()
+            if self.committer.leading:
+                await self._save_losses(self.receiver.normalizer.exchange.now_ms())
+                self._written_ms = self.committer.committed_ms()
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)

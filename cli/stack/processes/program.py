@@ -84,7 +84,7 @@ class Program:
     is_ready: Callable[[], bool] = lambda: True
     ready_within_s: float = 180.0  # on a machine that is busy with starting all the others
     grace_s: float = 5.0
-    tier: int = 2  # selected of a higher tier end before selected of a lower one
+    tier: int = 2  # services of a higher tier end before those of a lower one
     ends_its_own: bool = False  # it is asked alone to end, and ends its children
     started_at: float = 0.0  # Unix seconds
     process: subprocess.Popen[bytes] | None = None

@@ -133,8 +133,8 @@ class Supervisor:
         """Update readiness; raises StartError if a service died once more than `start_retries`."""
         for watched in list(self.watched.values()):
             service = watched.service
-            if watched.busy is not None and watched.busy.is_alive():
-                continue  # it is being started again
+            if (busy := watched.busy) is not None and busy.is_alive():
+                continue  # it is being started again or replaced
             is_to_restart = self.restart and watched.failures < self.start_retries
             if (self.restart and watched.state == "down") or (is_to_restart and not service.running()):
                 self._watch(watched)
@@ -153,7 +153,7 @@ class Supervisor:
     # --- Supervising ---
 
     def watch(self) -> None:
-        """Check all services once and restart selected that died, with increasing delays. Does not block."""
+        """Check all services once and restart those that died, with increasing delays. Does not block."""
         self._reap()
         for watched in list(self.watched.values()):
             self._watch(watched)

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import datetime as dt
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ from orchestration.feeds.lease import FeedLease
 from orchestration.feeds.lease import progress as progress_of
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
-from orchestration.ingest.gaps.losses import Losses
+from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
@@ -104,18 +105,43 @@ def test_only_one_leads_until_it_resigns(database_url, leader):
         assert other.try_lead()
 
 
-def test_the_database_says_whether_a_run_still_holds_the_lead(database_url, leader, conn):
-    housekeeping = Housekeeping(FeedLease(database_url, "polymarket", "me", 60.0), "polymarket", compare_s=60.0)
-    with closing(LeaderConnection(database_url, "elsewhere")) as elsewhere:
-        assert elsewhere.try_lead()
-        assert leader.try_lead()
-        assert housekeeping.leads(leader.pid)
-        assert not housekeeping.leads(elsewhere.pid)
+def test_the_database_says_whether_a_run_still_holds_the_lead(database_url, conn):
+    shard = Shard(1, 2)
+    lease = FeedLease(database_url, shard.feed("polymarket"), "me", 60.0)
+    housekeeping = Housekeeping(lease, "polymarket", shard, compare_s=60.0)
+    with (
+        closing(LeaderConnection(database_url, "polymarket", shard)) as first,
+        closing(LeaderConnection(database_url, "polymarket", Shard(2, 2))) as second,
+        contextlib.closing(lease),
+    ):
+        assert first.try_lead()
+        assert second.try_lead()
+        pid, begun = first.session
+        assert housekeeping.leads(first.session)
+        assert not housekeeping.leads(second.session)
+        assert not housekeeping.leads((pid, begun - dt.timedelta(days=1)))  # an earlier session had the same number
 
-        conn.execute("select pg_terminate_backend(%s, 5000)", [leader.pid])
-        assert not leader.broken  # it has not noticed
-        assert not housekeeping.leads(leader.pid)
-    housekeeping.lease.close()
+        conn.execute("select pg_terminate_backend(%s, 5000)", [pid])
+
+        assert not first.broken  # it has not noticed
+        assert not housekeeping.leads(first.session)
+
+
+def test_what_a_run_missed_while_it_did_not_lead_is_recorded_once_it_leads_again(leader, conn):
+    committer, _, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
+    losses.add(Loss.of("silent", [YES], NOW))
+
+    committer.lose_lead()
+    committer.stand_by(0)  # nobody else has committed anything
+    tick(committer)
+
+    assert committer.leading
+    losses.write(conn, losses.begin_saving(NOW + 1000))
+    assert conn.execute(
+        "select distinct cause from coverage_gaps where from_ts = to_timestamp(%s)", [NOW / 1000]
+    ).fetchall() == [("silent",)]
 
 
 @contextmanager

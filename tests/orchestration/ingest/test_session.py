@@ -1,4 +1,5 @@
 import asyncio
+import datetime as dt
 from contextlib import suppress
 from time import monotonic
 from unittest.mock import AsyncMock
@@ -109,26 +110,54 @@ def answers(name, *, leads=True):
     return {"turn": Turn(may_lead=True, over=False), "leads": leads}.get(name, [])
 
 
+SESSION = (431, dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
+
+
+@pytest.mark.parametrize("step", ["beat", "end"])
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_run_that_has_not_noticed_that_it_has_lost_the_lead_records_no_losses(leads):
+def test_a_run_that_has_not_noticed_that_it_has_lost_the_lead_is_told_by_the_database(step, leads):
     async def called():
         session, calls = make_session(), []
 
         async def run_in(_thread, call, *arguments, **__):
             calls.append(name := getattr(call, "func", call).__name__)
+            if name == "beat":
+                roles.append(arguments[0])
             if name == "leads":
-                assert arguments == (431,)
+                assert arguments == (SESSION,)
             return answers(name, leads=leads)
 
         session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
         session._stats_at -= FIGURES_S
-        session.committer.role, session.leader.pid = "leader", 431
-        await session._beat()
+        session.committer.role, session.leader.session = "leader", SESSION
+        if step == "beat":
+            await session._beat()
+        else:
+            await session._end(asyncio.create_task(asyncio.sleep(0)), [])
+        assert session.committer.leading == leads
         return calls
 
-    of_a_leader = {"<lambda>", "check_starts", "stats"}  # the first writes losses
+    roles = []
+    of_a_leader = {"beat": {"<lambda>", "check_starts", "stats"}, "end": {"<lambda>"}}[step]  # the first writes losses
 
     assert of_a_leader & {*asyncio.run(called())} == (of_a_leader if leads else set())
+    assert roles == [{"beat": "leader" if leads else "standby", "end": "gone"}[step]]
+
+
+def test_a_run_that_has_taken_the_lead_again_while_it_asked_keeps_it():
+    async def leading():
+        session = make_session()
+
+        async def run_in(*_, **__):
+            session.leader.session = (432, SESSION[1])
+            return False
+
+        session._run_in = run_in
+        session.committer.role, session.leader.session = "leader", SESSION
+        await session._check_lead()
+        return session.committer.leading
+
+    assert asyncio.run(leading())
 
 
 @pytest.mark.parametrize("counts", [True, False])

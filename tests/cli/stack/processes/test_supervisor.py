@@ -16,7 +16,7 @@ from cli.stack.processes.program import Program
 from cli.stack.processes.supervisor import Supervisor
 from tests.patience import PATIENCE_S, until
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 class Supervised:
