@@ -3,7 +3,6 @@
 import os
 from collections import deque
 from collections.abc import Iterable
-from datetime import datetime
 from time import time
 from typing import Any
 
@@ -17,7 +16,6 @@ from sql.queries import feed as queries
 ALIVE_S = 10.0  # a lease is touched each second; `close_abandoned_gaps` and `alive_feed` (sql) use the same span
 READY_S = 3.0  # a successor must be ready this long before a leader hands over
 CLOCK_SAMPLES = 30  # kept; the one with the shortest round trip gives the clock offset
-Session = tuple[int, datetime]  # of the database: its server process, and when it began
 MAX_OVERSTAY_WINDOWS = 3.0  # a run ends after this many windows even without a successor
 
 

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from config.exchanges import POLYMARKET, Exchange
-from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow, Session
+from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.starts import StartGaps
@@ -45,10 +45,12 @@ class Housekeeping:
             )
         return leases
 
-    def leads(self, session: Session) -> bool:
-        """Return whether a session still holds the lead; by the server that this connection is to now."""
-        pid, begun = session
-        return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid, begun=begun))
+    def leads(self, pid: int) -> bool:
+        """Return whether a server process still holds the lead, on the server that this connection is to now.
+
+        On another server a process may have the same number and, rarely, be the leader's: then this says so.
+        """
+        return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid))
 
     def turn(self) -> Turn:
         """Return whether it is this number of shards' turn to lead."""

@@ -249,10 +249,10 @@ class LiveSession:
         After a partition of the network the connection that held it may not have noticed: then another run leads, and
         what this one has missed meanwhile is no loss.
         """
-        session = self.leader.session
-        if self.committer.leading and session is not None:
-            leads = await self._run_in("housekeeping", self.housekeeping.leads, session)
-            if not leads and session == self.leader.session:
+        pid = self.leader.pid
+        if self.committer.leading and pid is not None:
+            leads = await self._run_in("housekeeping", self.housekeeping.leads, pid)
+            if not leads and pid == self.leader.pid:
                 self.committer.lose_lead()
 
     def _defers(self) -> bool:

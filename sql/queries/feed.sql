@@ -219,18 +219,17 @@ select pg_try_advisory_lock(hashtextextended('presage.feed.' || :feed, 0));
 -- Gives the lead up.
 select pg_advisory_unlock(hashtextextended('presage.feed.' || :feed, 0));
 
--- name: session()^
--- This session: its server process, and when it began, as a later one may have the same number.
-select pid, backend_start from pg_stat_activity where pid = pg_backend_pid();
+-- name: server_process()$
+-- The number of this session's server process, also behind a pooler, which tells clients numbers of its own.
+select pg_backend_pid();
 
--- name: leads(feed, pid, begun)$
--- Whether a session leads the feed, on this server.
+-- name: leads(feed, pid)$
+-- Whether the session of a server process leads the feed, on this server.
 select exists (
     select
     from hashtextextended('presage.feed.' || :feed, 0) as name
     join pg_locks l on l.classid = ((name >> 32) & 4294967295)::oid and l.objid = (name & 4294967295)::oid
-    join pg_stat_activity a using (pid)
-    where l.pid = :pid and a.backend_start = :begun and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+    where l.pid = :pid and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
         and l.database = (select oid from pg_database where datname = current_database())
 );
 

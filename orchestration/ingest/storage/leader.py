@@ -7,7 +7,7 @@ from contextlib import suppress
 import psycopg
 
 from config.exchanges import POLYMARKET, Exchange
-from orchestration.feeds.lease import LeaseRow, Session, connect_for_leadership, read_leases
+from orchestration.feeds.lease import LeaseRow, connect_for_leadership, read_leases
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.progress import Progress
 from orchestration.ingest.storage.rows import LiveBook, Refusal, Token, WriteBatch
@@ -27,8 +27,8 @@ class LeaderConnection:
         self._url = url
         self._exchange = exchange
         self._writer: Writer | None = None
-        self.session: Session | None = None
-        """The database's session of the last connection: it holds the lead, if this run has it."""
+        self.pid: int | None = None
+        """The last connection's server process: it holds the lead, if this run has it."""
 
     @property
     def broken(self) -> bool:
@@ -43,7 +43,7 @@ class LeaderConnection:
         """
         if self._writer is None or self._writer.conn.closed:
             self._writer = Writer(connect_for_leadership(self._url, self.feed, statement_timeout=60_000))
-            self.session = queries.session(self._writer.conn)
+            self.pid = queries.server_process(self._writer.conn)
         conn = self._writer.conn
         if not queries.try_lead(conn, feed=self.feed):
             return False

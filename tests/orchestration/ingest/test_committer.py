@@ -17,8 +17,10 @@ from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import BATCH_BYTES, CHANGE_BYTES, WriteBatch
 from orchestration.ingest.storage.writer import Writer
+from sql.roles.rights import PIPELINE
 from tests.factories import insert
 from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, save, token, trades
+from tests.roles import login_url
 
 YES = token(7, 0)
 
@@ -106,6 +108,7 @@ def test_only_one_leads_until_it_resigns(database_url, leader):
 
 
 def test_the_database_says_whether_a_run_still_holds_the_lead(database_url, conn):
+    database_url = login_url(database_url, PIPELINE)
     shard = Shard(1, 2)
     lease = FeedLease(database_url, shard.feed("polymarket"), "me", 60.0)
     housekeeping = Housekeeping(lease, "polymarket", shard, compare_s=60.0)
@@ -116,15 +119,13 @@ def test_the_database_says_whether_a_run_still_holds_the_lead(database_url, conn
     ):
         assert first.try_lead()
         assert second.try_lead()
-        pid, begun = first.session
-        assert housekeeping.leads(first.session)
-        assert not housekeeping.leads(second.session)
-        assert not housekeeping.leads((pid, begun - dt.timedelta(days=1)))  # an earlier session had the same number
+        assert housekeeping.leads(first.pid)
+        assert not housekeeping.leads(second.pid)
 
-        conn.execute("select pg_terminate_backend(%s, 5000)", [pid])
+        conn.execute("select pg_terminate_backend(%s, 5000)", [first.pid])
 
         assert not first.broken  # it has not noticed
-        assert not housekeeping.leads(first.session)
+        assert not housekeeping.leads(first.pid)
 
 
 def test_what_a_run_missed_while_it_did_not_lead_is_recorded_once_it_leads_again(leader, conn):

@@ -1,5 +1,4 @@
 import asyncio
-import datetime as dt
 from contextlib import suppress
 from time import monotonic
 from unittest.mock import AsyncMock
@@ -110,9 +109,6 @@ def answers(name, *, leads=True):
     return {"turn": Turn(may_lead=True, over=False), "leads": leads}.get(name, [])
 
 
-SESSION = (431, dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
-
-
 @pytest.mark.parametrize("step", ["beat", "end"])
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_run_that_has_not_noticed_that_it_has_lost_the_lead_is_told_by_the_database(step, leads):
@@ -124,12 +120,12 @@ def test_a_run_that_has_not_noticed_that_it_has_lost_the_lead_is_told_by_the_dat
             if name == "beat":
                 roles.append(arguments[0])
             if name == "leads":
-                assert arguments == (SESSION,)
+                assert arguments == (431,)
             return answers(name, leads=leads)
 
         session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
         session._stats_at -= FIGURES_S
-        session.committer.role, session.leader.session = "leader", SESSION
+        session.committer.role, session.leader.pid = "leader", 431
         if step == "beat":
             await session._beat()
         else:
@@ -149,11 +145,11 @@ def test_a_run_that_has_taken_the_lead_again_while_it_asked_keeps_it():
         session = make_session()
 
         async def run_in(*_, **__):
-            session.leader.session = (432, SESSION[1])
+            session.leader.pid = 432
             return False
 
         session._run_in = run_in
-        session.committer.role, session.leader.session = "leader", SESSION
+        session.committer.role, session.leader.pid = "leader", 431
         await session._check_lead()
         return session.committer.leading
 
