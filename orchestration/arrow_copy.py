@@ -52,14 +52,15 @@ def record_batches(
         )
 
 
-def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the same rows in groups of `ROW_GROUP`, the last one smaller, whatever the batches."""
+def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, size: int | None = None) -> Iterator[pa.Table]:
+    """Yield the same rows in groups of `size` (`ROW_GROUP`), the last one smaller, whatever the batches."""
+    size = size or ROW_GROUP
     waiting = pa.Table.from_batches([], schema=schema)
     for batch in batches:
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        while waiting.num_rows >= ROW_GROUP:
-            yield waiting.slice(0, ROW_GROUP).combine_chunks()
-            waiting = waiting.slice(ROW_GROUP)
+        while waiting.num_rows >= size:
+            yield waiting.slice(0, size).combine_chunks()
+            waiting = waiting.slice(size)
     if waiting.num_rows:
         yield waiting.combine_chunks()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
 
-MAX_FOOTERS = 512  # kept of files, which never change: some 10 kB each
+MAX_FOOTERS_BYTES = 8_000_000  # kept of files, which never change; in memory they take some times as much
 
 
 class LakeFiles:
@@ -36,7 +37,9 @@ class LakeFiles:
         self._pa, self._compute, self._fs, self._parquet = pa, compute, fs, parquet
         self._settings = settings
         self._files: fs.FileSystem | None = None
-        self._footers: LRUCache[str, parquet.FileMetaData] = LRUCache(MAX_FOOTERS)
+        self._footers: LRUCache[str, parquet.FileMetaData] = LRUCache(
+            MAX_FOOTERS_BYTES, getsizeof=lambda footer: footer.serialized_size
+        )
         self._lock = get_original("threading", "Lock")()  # as gevent's are not for threads of its pool
 
     def rows(self, paths: Iterable[str], market_id: str, columns: Sequence[str]) -> pa.Table:
@@ -58,7 +61,7 @@ class LakeFiles:
                 with self._lock:
                     footer = self._footers.get(name)
                 file = self._parquet.ParquetFile(source, metadata=footer)
-                with self._lock:
+                with self._lock, suppress(ValueError):  # one alone is larger than all may be
                     self._footers[name] = file.metadata
                 groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), market_id)]
                 rows = file.read_row_groups(groups, [*columns, "market_id"], use_threads=False)

@@ -66,6 +66,8 @@ class LakeTable:
     """Whose oldest chunk is the first day to write."""
     parts: int = 1
     """Files a day, of equal spans of time."""
+    row_group: int | None = None
+    """Rows of a group in the files, if not `arrow_copy.ROW_GROUP`: who asks for one market reads whole groups."""
     packed: bool = False
     """The query also reads `unpacked_events`."""
     settle_time: timedelta = SETTLED
@@ -191,6 +193,7 @@ TABLES = (
         BOOK_EVENT,
         hypertable="book_events",
         parts=24,  # a day of the whole exchange is hundreds of millions of rows
+        row_group=32_768,
         packed=True,
     ),
     LakeTable(
@@ -209,6 +212,7 @@ TABLES = (
         queries.book_anchors_fingerprint,
         {"ts": INSTANT, **OF_OUTCOME, "seq": WHOLE, "bids": TEXT, "asks": TEXT},
         hypertable="book_anchors",
+        row_group=2048,
         settle_time=PACKED,
     ),
     LakeTable(
@@ -225,6 +229,7 @@ TABLES = (
             "data": TEXT,
         },
         hypertable="book_packs",
+        row_group=512,  # of some five kilobytes each
         settle_time=PACKED,
     ),
     LakeTable(
@@ -234,6 +239,7 @@ TABLES = (
         queries.book_rows_fingerprint,
         BOOK_EVENT,
         hypertable="book_events",
+        row_group=8192,
         settle_time=PACKED,
     ),
 )

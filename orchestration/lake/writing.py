@@ -247,7 +247,8 @@ def _columns(conn: psycopg.Connection[Any], table: LakeTable, span: dict[str, da
     schema, rows = table.arrow_schema, 0
     batches = arrow_copy.record_batches(conn, table.text, span, table.read_schema)
     with parquet.ParquetWriter(path, schema, compression="zstd", compression_level=LEVEL) as writer:
-        for group in arrow_copy.row_groups((_as_stored(batch, schema) for batch in batches), schema):
+        stored = (_as_stored(batch, schema) for batch in batches)
+        for group in arrow_copy.row_groups(stored, schema, table.row_group):
             writer.write_table(group)
             rows += group.num_rows
     return rows

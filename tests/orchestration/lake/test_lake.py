@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 import signal
@@ -11,9 +12,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
+from pyarrow import fs, parquet
 from typer.testing import CliRunner
 
+from api.data.lake import LakeFiles
 from cli.main import app
 from config import settings
 from config.settings import Settings
@@ -86,6 +88,35 @@ def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trad
     assert duck("select question, tags from LAKE", lake.table(BY_NAME["markets"])) == [
         ('Will it "rain", or\nnot?', '["a,b","ü"]')
     ]
+
+
+def test_who_asks_for_a_market_reads_the_groups_of_rows_that_may_have_it(conn, lake, given, add_market, add_trades):
+    markets = [add_market(name) for name in ("rain", "snow", "wind")]
+    for market in markets:
+        add_trades(market, [{"ts": NOON + dt.timedelta(seconds=number)} for number in range(5)])
+    write(conn, lake, table=dataclasses.replace(TRADES, row_group=2))
+    (path,) = paths(lake)
+    files = LakeFiles(given)
+
+    groups = parquet.ParquetFile(path).metadata
+    found = [files.rows([f"file://{path}"], market["market_id"], ["trade_id"]) for market in [*markets, *markets]]
+
+    assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [2] * 7 + [1]
+    trades = conn.execute("select array_agg(trade_id order by trade_id) from trades group by market_key").fetchall()
+    assert sorted(sorted(rows["trade_id"].to_pylist()) for rows in found[:3]) == sorted(ids for (ids,) in trades)
+    assert found[:3] == found[3:]
+    assert files._footers.currsize == groups.serialized_size
+
+
+def test_a_footer_that_is_larger_than_all_may_be_is_read_each_time(conn, lake, given, market, add_trades, monkeypatch):
+    add_trades(market, [{"ts": NOON}])
+    write(conn, lake)
+    monkeypatch.setattr("api.data.lake.MAX_FOOTERS_BYTES", 10)
+    files = LakeFiles(given)
+
+    assert files.rows([f"file://{path}" for path in paths(lake)], market["market_id"], ["trade_id"]).num_rows == 1
+
+    assert not files._footers
 
 
 def test_a_day_that_is_written_again_is_the_same_file_or_replaces_it(conn, lake, market, add_trades, duck):
