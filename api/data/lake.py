@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 MAX_FOOTERS_BYTES = 8_000_000  # kept of files, which never change; in memory they take some times as much
+LAST = chr(0x10FFFF)
+
+Footer = tuple["parquet.FileMetaData", list[tuple[str, str]]]  # and the least and the greatest market of each group
 
 
 class LakeFiles:
@@ -37,9 +40,7 @@ class LakeFiles:
         self._pa, self._compute, self._fs, self._parquet = pa, compute, fs, parquet
         self._settings = settings
         self._files: fs.FileSystem | None = None
-        self._footers: LRUCache[str, parquet.FileMetaData] = LRUCache(
-            MAX_FOOTERS_BYTES, getsizeof=lambda footer: footer.serialized_size
-        )
+        self._footers: LRUCache[str, Footer] = LRUCache(MAX_FOOTERS_BYTES, getsizeof=_size)
         self._lock = get_original("threading", "Lock")()  # as gevent's are not for threads of its pool
 
     def rows(self, paths: Iterable[str], market_id: str, columns: Sequence[str]) -> pa.Table:
@@ -58,15 +59,22 @@ class LakeFiles:
         for path in paths:
             files, name = self._opened(path)
             with files.open_input_file(name) as source:
-                with self._lock:
-                    footer = self._footers.get(name)
+                footer, groups = self._footer(name, source)
                 file = self._parquet.ParquetFile(source, metadata=footer)
-                with self._lock, suppress(ValueError):  # one alone is larger than all may be
-                    self._footers[name] = file.metadata
-                groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), market_id)]
-                rows = file.read_row_groups(groups, [*columns, "market_id"], use_threads=False)
+                wanted = [n for n, (least, most) in enumerate(groups) if least <= market_id <= most]
+                rows = file.read_row_groups(wanted, [*columns, "market_id"], use_threads=False)
             found.append(rows.filter(self._compute.equal(rows["market_id"], market_id)).select(columns))
         return self._pa.concat_tables(found)
+
+    def _footer(self, name: str, source: pa.NativeFile) -> Footer:
+        with self._lock:
+            known = self._footers.get(name)
+        if known is None:
+            read = self._parquet.read_metadata(source)
+            known = read, [_markets(read.row_group(number)) for number in range(read.num_row_groups)]
+            with self._lock, suppress(ValueError):  # one alone is larger than all may be
+                self._footers[name] = known
+        return known
 
     def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
         with self._lock:
@@ -77,14 +85,18 @@ class LakeFiles:
             return self._files, path.partition("://")[2]
 
 
-def _may_have(group: parquet.RowGroupMetaData, market_id: str) -> bool:
-    """Return whether a group of rows may have some of a market: rows are sorted by it."""
+def _size(footer: Footer) -> int:
+    read, groups = footer
+    return int(read.serialized_size) + 200 * len(groups)
+
+
+def _markets(group: parquet.RowGroupMetaData) -> tuple[str, str]:
+    """Return the least and the greatest market of a group of rows: they are sorted by it."""
     for number in range(group.num_columns):
         column = group.column(number)
-        if column.path_in_schema == "market_id" and column.is_stats_set:
-            known = column.statistics
-            return not known.has_min_max or known.min <= market_id <= known.max
-    return True
+        if column.path_in_schema == "market_id" and column.is_stats_set and column.statistics.has_min_max:
+            return column.statistics.min, column.statistics.max
+    return "", LAST
 
 
 def micro(amounts: pa.ChunkedArray) -> list[int | None]:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from api.metering.credit_ledger import CreditLease, CreditLedger
 
 UNLIMITED = 1 << 60
-TOP_UP_S = 1.0  # at most so often a key's lease is topped up
-MAX_TOPPED_UP = 10_000
+TOP_UP_S, SPENT_S = 1.0, 30.0  # at most so often a key's lease is topped up, and if its month had no more
+MAX_TOPPED_UP = 10_000  # keys
 IDLE_S, SWEEP_S = 600, 60  # idle keys return their credits after IDLE_S, checked every SWEEP_S
-CLOSING_S = 10.0  # for leases that are being asked for; the statement timeout bounds them
+LAST_LEASES_S = 3.0  # how long the last worker waits for leases that are being asked for in the background
 CHUNK = 500  # leases returned in one transaction
 
 log = logging.getLogger("presage.api")
@@ -56,6 +56,7 @@ class CreditLeases:
         self.in_background = in_background  # a test sets another
         self._asking: dict[int, PendingLease] = {}
         self._topped_up: TTLCache[int, bool] = TTLCache(MAX_TOPPED_UP, TOP_UP_S)
+        self._spent: TTLCache[int, bool] = TTLCache(MAX_TOPPED_UP, SPENT_S)
         self._sweep_at = time.monotonic() + SWEEP_S
         self._closed = False
 
@@ -82,13 +83,14 @@ class CreditLeases:
 
     def top_up(self, key_id: int, month: int, wanted: int) -> None:
         """Lease more credits in the background, before the last are spent: requests need no database for a while."""
-        if not self._closed and key_id not in self._topped_up:
+        if not (self._closed or key_id in self._asking or key_id in self._topped_up or key_id in self._spent):
             self._topped_up[key_id] = True
             self.in_background(partial(self._top_up, key_id, month, wanted))
 
     def _top_up(self, key_id: int, month: int, wanted: int) -> None:
         with suppress(psycopg.Error, Problem):  # a request that needs them asks again
-            self.fetch(key_id, month, wanted)
+            if self.fetch(key_id, month, wanted) == 0:
+                self._spent[key_id] = True
 
     def tidy(self, second: int) -> None:
         """Start a sweep from time to time, in one worker for all."""
@@ -110,8 +112,6 @@ class CreditLeases:
         """Leave the ledger; the last worker returns unspent credits. Call after all requests are answered."""
         if not self._closed:
             self._closed = True
-            for asking in list(self._asking.values()):  # in the background
-                asking.done.wait(CLOSING_S)
             self._ledger().leave(self._give_back)
 
     def _ask(self, lease: CreditLease, wanted: int) -> int:
@@ -132,6 +132,10 @@ class CreditLeases:
         return UNLIMITED if left is None else int(left)
 
     def _give_back(self) -> bool:
+        until = time.monotonic() + LAST_LEASES_S
+        if not all(asking.done.wait(until - time.monotonic()) for asking in list(self._asking.values())):
+            log.warning("credits are still being leased; those of this host are kept for the next start")
+            return False
         try:
             remain = self._end(self._ledger().withdraw(), for_sure=True)
             self._end_evicted()

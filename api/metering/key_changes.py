@@ -53,7 +53,8 @@ class KeyChanges:
                 with database.connect(self._url, autocommit=True, name="presage api keys") as conn:
                     self._follow(conn)
             except psycopg.Error as error:
-                log.warning("changes of keys cannot be followed, other hosts' are seen within 30 s: %s", error)
+                seen = "other hosts' are seen within 30 s, or two minutes while the database is away"
+                log.warning("changes of keys cannot be followed, %s: %s", seen, error)
             self._keys.unfollowed()
             time.sleep(RETRY_S)
 

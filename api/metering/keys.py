@@ -156,8 +156,9 @@ class Keys:
         self._pool, self._ledger, self._unauthenticated, self._admit = pool, ledger, unauthenticated or pool, admit
         self._failed = failed
         self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
-        # Valid when they were looked up last: for requests while the database is away.
-        self._looked_up: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, OUTAGE_TTL_S - KNOWN_TTL_S, clock)
+        # Valid when they were looked up, and when that was: for requests while the database is away.
+        self._looked_up: TTLCache[bytes, tuple[Key, float], float] = TTLCache(MAX_KEYS, OUTAGE_TTL_S, clock)
+        self._clock = clock
         # Separate, so that guesses do not evict valid keys.
         self._unknown: TTLCache[bytes, Failure, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
         self._filter: KeyFilter | None = None
@@ -214,15 +215,15 @@ class Keys:
         try:
             found = self._look_up(hashed, self._unauthenticated if may_be_unknown else self._pool)
         except (psycopg.Error, Problem):
-            if may_be_unknown:
+            last = self._last_known(hashed)
+            if last is None and may_be_unknown:
                 self._refuse(req, UNCHECKED)
-            last = self._looked_up.get(hashed)
-            if last is None or not self._is_current(last):
+            if last is None:
                 raise
-            self._known[hashed] = last
             return last
         if isinstance(found, Key):
-            self._known[hashed] = self._looked_up[hashed] = found
+            self._known[hashed] = found
+            self._looked_up[hashed] = found, self._clock()
             return found
         self._known.pop(hashed, None)
         self._looked_up.pop(hashed, None)
@@ -232,6 +233,15 @@ class Keys:
             self._unknown[hashed] = found
         self._refuse(req, found)
         return None
+
+    def _last_known(self, hashed: bytes) -> Key | None:
+        """Return a key that was valid at its last look-up, within OUTAGE_TTL_S, and is not known to have ended."""
+        last, at = self._looked_up.get(hashed, (None, 0.0))
+        if last is None or not self._is_current(last):
+            return None
+        if self._clock() - at <= OUTAGE_TTL_S - KNOWN_TTL_S:
+            self._known[hashed] = last  # so that not every request tries to look it up
+        return last
 
     def end(self, key_id: int) -> None:
         """Invalidate a key in every worker of the host, before the next request is admitted with it."""
@@ -280,14 +290,22 @@ class Keys:
         if req is not None:
             self._failed(req, failure)
 
+    @staticmethod
+    def _failure(hashed: bytes, pool: Pool) -> Failure:
+        """Return why a key is not valid, as far as the database says."""
+        try:
+            ended = pool.read(lambda conn: queries.ended(conn, key_hash=hashed))
+        except (psycopg.Error, Problem):  # it is invalid all the same
+            return UNKNOWN
+        return UNKNOWN if ended is None else Failure(*ended)
+
     def _look_up(self, hashed: bytes, pool: Pool) -> Key | Failure:
         ledger = self._ledger()
         while True:
             ended = ledger.ended
             row = pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
             if row is None:
-                ended = pool.read(lambda conn: queries.ended(conn, key_hash=hashed))
-                return UNKNOWN if ended is None else Failure(*ended)
+                return self._failure(hashed, pool)
             key_id, tier, month, burst, connections, account_id = row
             key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
             if ledger.ended == ended:  # otherwise it may have been revoked after it was read

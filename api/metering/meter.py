@@ -102,8 +102,10 @@ class Meter:
             result = self._ledger().charge(key, cost, int(now), month.number)
             verdict = result.verdict
             if verdict == "paid":
-                if result.room < (size := _lease_size(key)) // 2:
+                half = (size := _lease_size(key)) // 2
+                if result.room < half and 0 < cost <= half:  # of dear requests a lease holds none in advance
                     self.leases.top_up(key.key_id, month.number, size - result.room)
+                    self.leases.tidy(int(now))
                 return Grant(key, cost, result.used, result.burst, result.lease_id, month.end)
             if verdict == "stale":
                 raise StaleKey

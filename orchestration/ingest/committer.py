@@ -150,8 +150,9 @@ class Committer:
         await self._in_thread(self._leader.resign)
 
     def lose_lead(self) -> None:
-        """Write no more until this run has taken the lead again."""
+        """Write no more until this run has taken the lead again, over another connection."""
         self.role = "standby"
+        self._leader.forsake()
 
     async def drain(self) -> None:
         """Commit what is left, as far as possible."""
@@ -188,6 +189,8 @@ class Committer:
             self.newest_ms = max(self.newest_ms, batch.newest_ms)
             self._record_progress(batch, replay=replay)
             self._retry_at, self._retry_s = 0.0, RETRY_S
+            if not self.leading:
+                return
             if not len(self._backlog):
                 self._record_progress(cut)
                 return

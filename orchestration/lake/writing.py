@@ -36,6 +36,7 @@ EPOCH = date(1970, 1, 1)
 MIDNIGHT, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 RECHECKED = timedelta(days=14)  # days that a later writing looks at again: rows may have been filled in
 LEVEL = 9  # of zstd
+WITHOUT_STATISTICS = {"data", "bids", "asks", "hash", "tx_hash"}  # which nobody searches, and whose values are long
 BLOCK = 4 << 20
 
 
@@ -246,7 +247,10 @@ def _columns(conn: psycopg.Connection[Any], table: LakeTable, span: dict[str, da
     """Write rows as Parquet, in little memory; return how many there were."""
     schema, rows = table.arrow_schema, 0
     batches = arrow_copy.record_batches(conn, table.text, span, table.read_schema)
-    with parquet.ParquetWriter(path, schema, compression="zstd", compression_level=LEVEL) as writer:
+    statistics = [name for name in schema.names if name not in WITHOUT_STATISTICS]
+    with parquet.ParquetWriter(
+        path, schema, compression="zstd", compression_level=LEVEL, write_statistics=statistics
+    ) as writer:
         stored = (_as_stored(batch, schema) for batch in batches)
         for group in arrow_copy.row_groups(stored, schema, table.row_group):
             writer.write_table(group)

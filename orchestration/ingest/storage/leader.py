@@ -30,6 +30,15 @@ class LeaderConnection:
         self.pid: int | None = None
         """The last connection's server process: it holds the lead, if this run has it."""
 
+        self._forsaken = False
+
+    def forsake(self) -> None:
+        """Have the next request for the lead use another connection.
+
+        This one's session has ended, or its server is no primary any more; it is not asked, as it may not answer.
+        """
+        self._forsaken = True
+
     @property
     def broken(self) -> bool:
         """Whether there is no connection, and so no lead."""
@@ -41,8 +50,11 @@ class LeaderConnection:
         It may not while a run leads a shard of another number of shards. Of two such runs that try at once, each first
         takes its own lock and then looks: both may fail, and never both succeed.
         """
+        if self._writer is not None and self._forsaken:
+            self._writer.conn.close()
         if self._writer is None or self._writer.conn.closed:
             self._writer = Writer(connect_for_leadership(self._url, self.feed, statement_timeout=60_000))
+            self._forsaken = False
             self.pid = queries.server_process(self._writer.conn)
         conn = self._writer.conn
         if not queries.try_lead(conn, feed=self.feed):
@@ -109,6 +121,7 @@ class LeaderConnection:
         """Release the lead, if held, and close the connection."""
         if self._writer is not None:
             with suppress(psycopg.Error):
-                queries.resign(self._writer.conn, feed=self.feed)  # explicitly: a session takes a moment to end
+                if not self._forsaken:
+                    queries.resign(self._writer.conn, feed=self.feed)  # explicitly: a session takes a moment to end
             self._writer.conn.close()
             self._writer = None

@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.data.pool import Pool
-from api.metering import keys
-from api.metering.credit_leases import in_background
+from api.metering import credit_leases, keys
 from api.metering.credit_ledger import WAYS
 from api.metering.meter import CannotPay, Month, StaleKey
 from sql.roles.rights import API
 from tests.api.conftest import OneConnection, generous
-from tests.api.metering.metered import hosts, known, pays, used
+from tests.api.metering.metered import hosts, key_id, known, pays, used
 from tests.roles import login_url
 
 
@@ -53,7 +52,7 @@ def test_a_lease_is_topped_up_when_half_of_it_is_spent_so_that_a_key_pays_while_
     meter.admit(key, 50)
     assert used(conn, text) == 100
     meter.admit(key, 1)
-    assert used(conn, text) == 151  # and 100 are there again
+    assert used(conn, text) == 151  # 100 are there again
 
     meter.leases._topped_up.clear()  # a second later
     pool.always_breaks = "before"
@@ -84,33 +83,72 @@ def test_a_key_is_topped_up_once_a_second_at_most_and_never_beyond_its_month(con
 
     assert used(conn, text) == 14
     assert len(asked) == 3  # at first, when less than half was left, and when nothing was left
+    meter.leases._topped_up.clear()  # a second later
+    meter.admit(key, 0)
+    assert len(asked) == 3
 
 
-def test_what_is_being_leased_in_the_background_is_returned_at_the_end(database_url, conn, host):
-    pool = Pool(login_url(database_url, API), 2)
-    meter = host(pool)
-    waits, goes_on = threading.Event(), threading.Event()
+def test_a_key_whose_requests_cost_more_than_half_a_lease_is_not_topped_up(conn, host):
+    meter = host(tops_up=True)
     text = generous(conn, "someone@example.com")
     key = known(conn, meter, text)
-    meter.admit(key, 1)
+
+    meter.admit(key, 60)
+
+    assert used(conn, text) == 100
+
+
+def test_what_is_being_leased_in_the_background_at_the_end_is_waited_for(database_url, conn, host):
+    pool = Pool(login_url(database_url, API), 2)
+    meter, asks, goes_on = host(pool), threading.Event(), threading.Event()
+    text = generous(conn, "someone@example.com")
 
     def slowly(lease, wanted, ask=meter.leases._ask):
-        waits.set()
+        asks.set()
         goes_on.wait(30)
         return ask(lease, wanted)
 
     meter.leases._ask = slowly
-    meter.leases.in_background = in_background
-    meter.admit(key, 60)
-    assert waits.wait(30)
+    meter.leases.in_background = credit_leases.in_background
+    meter.leases.top_up(key_id(conn, text), meter.month().number, 100)  # the first lease: it is inserted
+    assert asks.wait(30)
     closing = threading.Thread(target=meter.leases.close)
     closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
     goes_on.set()
     closing.join()
     pool.close()
 
-    assert used(conn, text) == 61
+    assert used(conn, text) == 0
     assert conn.execute("select count(*) from credit_leases").fetchone() == (0,)
+
+
+def test_what_is_still_being_leased_at_the_end_is_kept_for_the_next_start(conn, host, monkeypatch, caplog):
+    monkeypatch.setattr(credit_leases, "LAST_LEASES_S", 0.0)
+    meter = host()
+    text = generous(conn, "someone@example.com")
+    meter.admit(known(conn, meter, text), 1)
+    meter.leases._asking[key_id(conn, text)] = credit_leases.PendingLease()
+
+    meter.leases.close()
+
+    assert used(conn, text) == 100
+    assert "kept for the next start" in caplog.text
+
+
+def test_a_key_that_only_tops_up_sweeps_idle_ones(conn, host):
+    now = [max(time.time() // 1000 * 1000, Month.of(time.time()).first)]
+    meter = host(clock=lambda: now[0], tops_up=True)
+    idle, busy = (generous(conn, f"{name}@example.com") for name in ("idle", "busy"))
+    for text in (idle, busy):
+        meter.admit(known(conn, meter, text), 30)
+    now[0] += 700
+    meter.leases._sweep_at = 0.0  # a minute has passed
+
+    meter.admit(known(conn, meter, busy), 30)
+
+    assert used(conn, idle) == 30
 
 
 def test_what_is_leased_and_not_spent_is_returned_at_the_end(client, service, conn):
