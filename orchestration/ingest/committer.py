@@ -4,7 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -34,9 +34,18 @@ RETRY_S = 0.1
 MAX_RETRY_S = 2.0
 
 InThread = Callable[..., Awaitable[Any]]
-# Tokens by the exchange time up to which they are committed, the one from which on this run may have to write them, and
-# the shard whose leader committed them.
-Committed = Mapping[tuple[int, int, Shard], list[TokenState]]
+
+
+class Commit(NamedTuple):
+    """How far the last leader of some tokens has committed them, in the exchange's time (ms)."""
+
+    written_ms: int
+    since_ms: int  # from which on this run may have to write them
+    shard: Shard  # of that leader
+    is_own: bool  # this run was that leader
+
+
+Committed = Mapping[Commit, list[TokenState]]
 
 
 class Committer:
@@ -234,6 +243,7 @@ class Committer:
             unverified = await self._in_thread(self._leader.unverified)
             committed = self._committed(await self._in_thread(self._leader.progress, self._run_id))
             now_ms = self._normalizer.exchange.now_ms()
+            self._losses.begin_at(min((0 if last.is_own else last.since_ms for last in committed), default=0))
             if cold := self._record_missed(committed, now_ms):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
@@ -245,7 +255,7 @@ class Committer:
         await self._standby_filler.fill_on_takeover(now_ms)
         self._replay_end = self._backlog.end  # all of the ring: rows already stored stay unchanged
         self._take_over_live_state(unverified, committed, cold=cold)
-        since = [since_ms for since_ms, _, _ in committed]
+        since = [last.written_ms for last in committed]
         self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
         self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
         self._retry_at, self._trouble = 0.0, {}
@@ -258,16 +268,17 @@ class Committer:
         for state in self._normalizer.states.values():
             last, shard = progress.of(state.token.market_id)
             if mine > last:
-                committed[self.exchange_ms, self.exchange_ms, self._losses.shard].append(state)
+                commit = Commit(self.exchange_ms, self.exchange_ms, self._losses.shard, is_own=True)
             else:
-                committed[last[1], max(last[1] - MARGIN_MS, 0), shard].append(state)
+                commit = Commit(last[1], max(last[1] - MARGIN_MS, 0), shard, is_own=False)
+            committed[commit].append(state)
         return committed
 
     def _record_missed(self, committed: Committed, now_ms: int) -> bool:
         """Record a loss if data after the last commit was not received; return whether it concerns every book."""
         missing = 0
-        for (_, since_ms, shard), states in committed.items():
-            missing += self._record_missed_of(states, shard, since_ms, now_ms)
+        for last, states in committed.items():
+            missing += self._record_missed_of(states, last.shard, last.since_ms, now_ms)
         return missing == len(self._normalizer.states)
 
     def _record_missed_of(self, states: list[TokenState], shard: Shard, since_ms: int, now_ms: int) -> int:
@@ -300,8 +311,8 @@ class Committer:
 
     def _take_over_live_state(self, unverified: set[tuple[int, int]], committed: Committed, *, cold: bool) -> None:
         """Queue live books that changed lately or are not shown as verified; after a pause, all."""
-        for (since_ms, _, _), states in committed.items():
-            unwritten_after_ms = since_ms - self._book_flush_ms - MARGIN_MS
+        for last, states in committed.items():
+            unwritten_after_ms = last.written_ms - self._book_flush_ms - MARGIN_MS
             for state in states:
                 shown = not (cold or (state.token.market_key, state.token.outcome) in unverified)
                 self._normalizer.live_books.take_over(

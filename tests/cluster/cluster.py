@@ -32,7 +32,13 @@ KINDS = ("database", "api", "feed", "dagster", PARTITION)
 ROLES = ("feed,api,runs", "dagster,feed,api,runs", "dagster,feed,api,site")
 API_PORT, ENTRY_PORT = 8080, 8000
 STARTED_S, RECOVERED_S, CALM_S = 600.0, 600.0, 5.0
-LEASES = "select feed, host, role, ready from feed_leases where beat_at > now() - interval '5 s'"
+LEASES = """
+    select feed, host, role, case when ready then coalesce((detail ->> 'ready_for_s')::float, 0) end
+    from feed_leases where role <> 'gone' and beat_at > now() - interval '5 s' order by feed, role, host
+"""
+WHOLE_S = 5.0
+"""A standby that has had every book for so long can take over without a gap: what the leader was last known to have
+committed is a second old or two, and the standby counts two more as not committed."""
 DAGSTER = "dagster"
 DAEMON = """
     select coalesce(max(extract(epoch from timestamp) * 1000), 0) from daemon_heartbeats where daemon_type = 'SENSOR'
@@ -67,6 +73,7 @@ class Loss(NamedTuple):
     kind: str  # for which the host was chosen
     host: str
     losses: tuple[str, ...]  # the kinds of losses that it is
+    feed_runs: tuple[str, ...]  # before it
     away_s: float
     without_writes_s: float
     without_reads_s: float
@@ -170,20 +177,24 @@ class Cluster:
         )
 
     def _feeds_are_doubled(self) -> bool:
-        """Return whether each feed has one leader and a standby, all of them ready.
+        """Return whether each feed has one leader and a standby on another host that could take over without a gap.
 
         Dagster's own runs count: it starts some when it finds no feed host, as after a failover.
         """
-        runs: dict[str, list[str]] = {}
-        for feed, _, role, ready in self._leases():
-            if ready:
-                runs.setdefault(feed, []).append(role)
-        return {"polymarket", "settlement"} <= runs.keys() and all(
-            of.count("leader") == 1 and len(of) > 1 for of in runs.values()
+        whole: dict[str, list[tuple[str, str]]] = {}
+        for feed, host, role, ready_for_s in self._leases():
+            if ready_for_s is not None and ready_for_s >= WHOLE_S:
+                whole.setdefault(feed, []).append((host, role))
+        return {"polymarket", "settlement"} <= whole.keys() and all(
+            [role for _, role in of].count("leader") == 1 and len({host for host, _ in of}) > 1 for of in whole.values()
         )
 
     def _leases(self) -> list[tuple[Any, ...]]:
         return self._ask(LEASES)
+
+    def feed_runs(self) -> tuple[str, ...]:
+        """Return who runs the feeds now: feed, host, role, and since when (s) it has every book."""
+        return tuple(" ".join(map(str, lease)) for lease in self._leases())
 
     def _daemon_beat_ms(self) -> int:
         """Return when the daemon of any host has last been heard of."""
@@ -235,6 +246,7 @@ class Cluster:
         other = next(host for host in self.hosts if host is not leading["database"])
         host = leading.get("feed" if kind == PARTITION else kind, other)
         losses = ("api", *(each for each, its in leading.items() if its is host))  # all have the API
+        feed_runs = self.feed_runs()
         began = time.monotonic()
         if kind == PARTITION:
             assert host.network is not None
@@ -255,6 +267,7 @@ class Cluster:
             kind,
             host.name,
             (PARTITION,) if kind == PARTITION else losses,
+            feed_runs,
             away_s,
             writer.longest_pause_s(began, ended + CALM_S),
             reader.longest_pause_s(began, ended + CALM_S),

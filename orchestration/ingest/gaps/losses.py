@@ -99,8 +99,18 @@ class Losses:
         return [loss for loss in self.all if loss.to_ms is None or loss.to_ms > ms]
 
     def forget(self, before_ms: int) -> None:
-        """Drop, on a standby, losses that ended before an instant: the leader committed that span."""
-        self.all = self.since(before_ms)
+        """Drop losses that ended before an instant: another run, the leader, committed that span.
+
+        Those stay whose gaps this run has left open in the database: it closes them if it leads again.
+        """
+        self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.to_ms > before_ms]
+
+    def begin_at(self, ms: int) -> None:
+        """Let losses begin at an instant at the earliest, as a run that takes the lead where another has ended."""
+        self.forget(ms)
+        for loss in self.all:
+            if not loss.saving:
+                loss.from_ms = max(loss.from_ms, ms)
 
     def begin_saving(self, now_ms: int) -> Saving:
         """Return what to write by now (exchange time); closed losses that are no gap are dropped."""

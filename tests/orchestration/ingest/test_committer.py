@@ -147,6 +147,25 @@ def test_what_a_run_missed_while_it_did_not_lead_is_recorded_once_it_leads_again
     ).fetchall() == [("silent",)]
 
 
+def test_what_a_run_missed_while_another_led_is_not_recorded_once_it_leads_again(leader, conn, database_url):
+    committer, normalizer, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
+    losses.all.clear()  # that no book stood yet
+    losses.add(Loss.of("silent", [YES], NOW, NOW + 9_000))
+    losses.add(Loss.of("closed", [YES], NOW, NOW + 60_000))
+    committer.lose_lead()
+    other = FeedLease(database_url, "polymarket", "other", 600.0)
+    progress = {"written_ms": NOW + 20_000, "led_ms": committer.led_ms + 1}
+    committer.leases = other.touch("leader", progress, ready=True)
+    other.close()
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+
+    until(lambda: tick(committer) or committer.leading)
+
+    assert [(loss.cause, loss.from_ms) for loss in losses.all] == [("closed", NOW + 20_000 - MARGIN_MS)]
+
+
 @contextmanager
 def closing(leader):
     try:

@@ -63,6 +63,20 @@ def test_a_standby_forgets_what_was_over_before_the_leaders_last_commit(losses):
     assert losses.open() == [still]
 
 
+def test_losses_of_a_run_that_takes_the_lead_begin_where_the_last_leader_ended(losses, conn):
+    left_open = losses.add(Loss("silent", NOW, None, None))
+    save(losses, conn)
+    over, later, still = (losses.add(Loss("closed", NOW + nth, None, None)) for nth in (1, 2, 15))
+    left_open.to_ms, over.to_ms, later.to_ms = NOW + 5, NOW + 10, NOW + 20
+
+    losses.begin_at(NOW + 10)
+
+    assert losses.all == [left_open, later, still]
+    assert [loss.from_ms - NOW for loss in losses.all] == [0, 10, 15]
+    save(losses, conn, NOW + 30)
+    assert {(gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {(0, 5), (10, 20), (15, None)}
+
+
 def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
     statements = []
 
