@@ -77,6 +77,7 @@ class Committer:
         self.faults = 0
         self.written_ms = 0  # our clock: what this run received before is committed, as far as this run writes it
         self.exchange_ms = 0  # exchange's clock: what it sent before, and this run received, is committed
+        self.announced_ms = 0  # what others know of `committed_ms`
         self.led_ms = 0  # when this run last took the lead, by the database's clock
         self.newest_ms = 0  # newest committed exchange timestamp
         self.led_since_ms = 0  # what was received before is committed by the previous leader, or does not count
@@ -154,14 +155,18 @@ class Committer:
     async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
         """Let another run lead: commit what is left, announce how far that is, and release the lock."""
         await self._write(self._cut())
-        self.role = "standby"
+        self._leave()
         await announce()
         await self._in_thread(self._leader.resign)
 
     def lose_lead(self) -> None:
         """Write no more until this run has taken the lead again, over another connection."""
-        self.role = "standby"
+        self._leave()
         self._leader.forsake()
+
+    def _leave(self) -> None:
+        self.role = "standby"
+        self._losses.leave(self.announced_ms)
 
     async def drain(self) -> None:
         """Commit what is left, as far as possible."""
@@ -241,9 +246,10 @@ class Committer:
             self.leases = await self._in_thread(self._leader.leases)
             led_ms = await self._in_thread(self._leader.clock_ms)
             unverified = await self._in_thread(self._leader.unverified)
-            committed = self._committed(await self._in_thread(self._leader.progress, self._run_id))
+            progress = await self._in_thread(self._leader.progress, self._run_id)
+            committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
-            self._losses.begin_at(min((0 if last.is_own else last.since_ms for last in committed), default=0))
+            self._losses.begin_at(self._others_ms(progress, committed))
             if cold := self._record_missed(committed, now_ms):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
@@ -273,6 +279,11 @@ class Committer:
                 commit = Commit(last[1], max(last[1] - MARGIN_MS, 0), shard, is_own=False)
             committed[commit].append(state)
         return committed
+
+    def _others_ms(self, progress: Progress, committed: Committed) -> int:
+        """Return the exchange time up to which others have committed what this shard has, whether followed or not."""
+        least_ms = max(progress.least_ms(self._losses.shard) - MARGIN_MS, 0)
+        return min([least_ms, *(0 if last.is_own else last.since_ms for last in committed)])
 
     def _record_missed(self, committed: Committed, now_ms: int) -> bool:
         """Record a loss if data after the last commit was not received; return whether it concerns every book."""

@@ -83,7 +83,6 @@ class LiveSession:
         self._exchange = exchange
         self._step_down = asyncio.Event()
         self._refreshing = asyncio.Lock()
-        self._written_ms = 0
         self._frozen_tokens = 0
         self._paused_since_ms = self._paused_ms = 0
         self._asked_at = 0.0  # monotonic: whether trading was paused, as it last was
@@ -201,7 +200,7 @@ class LiveSession:
         self.receiver.find_busy()
         self.receiver.normalizer.defers = self._defers()
         if committer.leading:
-            self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
+            committer.announced_ms = committer.committed_ms()  # never past a loss that is not written yet
         committer.leases = await self._run_in(
             "housekeeping",
             self.housekeeping.beat,
@@ -368,7 +367,7 @@ class LiveSession:
                 await self._check_lead()
             if self.committer.leading:
                 await self._save_losses(self.receiver.normalizer.exchange.now_ms())
-                self._written_ms = self.committer.committed_ms()
+                self.committer.announced_ms = self.committer.committed_ms()
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)
@@ -393,7 +392,7 @@ class LiveSession:
             "newest_ms": newest_ms if self.receiver.subscriptions.of_token else 0,
             "rate": self.receiver.rate(),
             "lag_p99_ms": self.figures.lag_p99_ms,
-            "written_ms": self._written_ms,
+            "written_ms": self.committer.announced_ms,
             "led_ms": self.committer.led_ms,
             "heard_after_ms": self.receiver.normalizer.exchange.ahead_ms,  # by our own clock, the usual delay included
             "ready_for_s": 0.0 if ready_since is None else round(now - ready_since, 1),

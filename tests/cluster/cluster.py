@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import httpx
@@ -181,13 +182,12 @@ class Cluster:
 
         Dagster's own runs count: it starts some when it finds no feed host, as after a failover.
         """
-        whole: dict[str, list[tuple[str, str]]] = {}
-        for feed, host, role, ready_for_s in self._leases():
-            if ready_for_s is not None and ready_for_s >= WHOLE_S:
-                whole.setdefault(feed, []).append((host, role))
-        return {"polymarket", "settlement"} <= whole.keys() and all(
-            [role for _, role in of].count("leader") == 1 and len({host for host, _ in of}) > 1 for of in whole.values()
-        )
+        leases = self._leases()
+        leaders = Counter(feed for feed, _, role, _ in leases if role == "leader")
+        whole = {(feed, role, host) for feed, host, role, ready_for_s in leases if (ready_for_s or 0) >= WHOLE_S}
+        leading = {feed: host for feed, role, host in whole if role == "leader"}
+        doubled = {feed for feed, role, host in whole if role == "standby" and host != leading.get(feed, host)}
+        return {"polymarket", "settlement"} <= doubled == leaders.keys() and set(leaders.values()) == {1}
 
     def _leases(self) -> list[tuple[Any, ...]]:
         return self._ask(LEASES)

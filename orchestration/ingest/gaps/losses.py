@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import msgspec
 import psycopg
+from msgspec.structs import replace
 
 from config.exchanges import POLYMARKET, Exchange
 from orchestration.feeds.shards import WHOLE, Shard
@@ -35,6 +36,7 @@ class Loss(msgspec.Struct, eq=False):
     closed_in_database: bool = False
     lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
+    led: bool = False  # this run lost it as the leader, before what it announced: no other run records it
     created_at: float = msgspec.field(default_factory=monotonic)
 
     def is_gap(self, to_ms: int) -> bool:
@@ -72,10 +74,12 @@ class Losses:
         self.shard = shard
         self._exchange = exchange
         self.all: list[Loss] = []
+        self._begin_ms = 0  # another run, the last leader, has committed what was before
         self._join_at = MAX_UNSAVED
 
     def add(self, loss: Loss) -> Loss:
         """Record a loss."""
+        loss.from_ms = max(loss.from_ms, self._begin_ms)
         self.all.append(loss)
         if len(self.all) > self._join_at:
             self._join()
@@ -86,7 +90,8 @@ class Losses:
         """Record that a whole span was lost, merged into the last such loss while that is not written."""
         for loss in reversed(self.all):
             if loss.cause == cause and loss.token_ids is None and loss.to_ms is not None and not loss.saving:
-                loss.from_ms, loss.to_ms = min(loss.from_ms, from_ms), max(loss.to_ms, to_ms)
+                loss.from_ms = max(min(loss.from_ms, from_ms), self._begin_ms)
+                loss.to_ms = max(loss.to_ms, to_ms)
                 return
         self.add(Loss(cause, from_ms, None, None, to_ms=to_ms))
 
@@ -94,23 +99,40 @@ class Losses:
         """Return losses whose books are not all synced again, and are waited for."""
         return [loss for loss in self.all if loss.to_ms is None and not loss.lasting]
 
-    def since(self, ms: int) -> list[Loss]:
-        """Return losses that end after an instant, or are open."""
-        return [loss for loss in self.all if loss.to_ms is None or loss.to_ms > ms]
-
     def forget(self, before_ms: int) -> None:
         """Drop losses that ended before an instant: another run, the leader, committed that span.
 
         Those stay whose gaps this run has left open in the database: it closes them if it leads again.
         """
-        self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.to_ms > before_ms]
+        self.all = [
+            loss
+            for loss in self.all
+            if loss.saving or loss.gap_ids or loss.led or loss.to_ms is None or loss.to_ms > before_ms
+        ]
+
+    def leave(self, announced_ms: int) -> None:
+        """Set aside, as this run leads no longer, what it lost before what it announced as committed."""
+        for loss in [*self.all]:
+            if not loss.saving and loss.from_ms < announced_ms:
+                to_ms = announced_ms if loss.to_ms is None else min(loss.to_ms, announced_ms)
+                self.all.append(replace(loss, to_ms=to_ms, led=True, gap_ids=[]))
+                loss.from_ms = announced_ms
+        self.forget(announced_ms)
 
     def begin_at(self, ms: int) -> None:
-        """Let losses begin at an instant at the earliest, as a run that takes the lead where another has ended."""
+        """Begin at an instant, as a run that takes the lead where another has ended: what was lost before is no loss.
+
+        The other may have closed gaps that this run has left open: what goes on gets new ones.
+        """
         self.forget(ms)
-        for loss in self.all:
-            if not loss.saving:
-                loss.from_ms = max(loss.from_ms, ms)
+        self._begin_ms = max(self._begin_ms, ms)
+        for loss in [*self.all]:
+            if loss.led or (loss.saving and not loss.gap_ids):
+                continue
+            loss.from_ms = max(loss.from_ms, self._begin_ms)
+            if ms and loss.gap_ids and loss.to_ms is None:
+                self.all.append(replace(loss, to_ms=loss.from_ms))
+                loss.gap_ids, loss.saving = [], False
 
     def begin_saving(self, now_ms: int) -> Saving:
         """Return what to write by now (exchange time); closed losses that are no gap are dropped."""
@@ -169,9 +191,11 @@ class Losses:
     def unsaved_ms(self) -> int | None:
         """Return the start of the earliest loss that is not closed and written; None: all are.
 
-        One that lasts only has to be written: whoever leads next closes it, or has one of its own.
+        One that lasts only has to be written: whoever leads next closes it, or has one of its own. One of an earlier
+        lead is before what was announced then, and after it others have led.
         """
-        return min((loss.from_ms for loss in self.all if not (loss.lasting and loss.gap_ids)), default=None)
+        unsaved = (loss.from_ms for loss in self.all if not loss.led and not (loss.lasting and loss.gap_ids))
+        return min(unsaved, default=None)
 
     def _rows(self, loss: Loss, to_ms: int | None) -> Iterable[tuple[Any, ...]]:
         few = loss.market_keys is not None and len(loss.market_keys) <= MAX_MARKETS_PER_LOSS
@@ -185,7 +209,7 @@ class Losses:
         waiting: dict[tuple[str, tuple[str, ...]], list[Loss]] = defaultdict(list)
         kept = []
         for loss in self.all:
-            if loss.to_ms is None or loss.saving:
+            if loss.to_ms is None or loss.saving or loss.led:
                 kept.append(loss)
             elif loss.is_gap(loss.to_ms):
                 waiting[loss.cause, loss.kinds].append(loss)

@@ -72,9 +72,45 @@ def test_losses_of_a_run_that_takes_the_lead_begin_where_the_last_leader_ended(l
     losses.begin_at(NOW + 10)
 
     assert losses.all == [left_open, later, still]
-    assert [loss.from_ms - NOW for loss in losses.all] == [0, 10, 15]
+    assert [loss.from_ms - NOW for loss in losses.all] == [10, 10, 15]
     save(losses, conn, NOW + 30)
     assert {(gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {(0, 5), (10, 20), (15, None)}
+
+
+def test_what_goes_on_at_a_takeover_gets_a_new_gap_as_the_last_leader_may_have_closed_the_old_one(losses, conn):
+    still = losses.add(Loss("silent", NOW, None, None))
+    still.lasting = True
+    save(losses, conn)
+    losses.begin_at(NOW + 10)
+    save(losses, conn, NOW + 30)
+
+    assert {(gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {(0, 10), (10, None)}
+    assert losses.all == [still]
+
+
+def test_a_loss_that_is_found_after_a_takeover_does_not_reach_back_into_another_runs_lead(losses):
+    losses.begin_at(NOW)
+    assert losses.add(Loss("mismatch", NOW - 60_000, None, None)).from_ms == NOW
+    losses.extend("database away", NOW - 5, NOW + 5)
+    losses.extend("database away", NOW - 5, NOW + 9)
+    assert [(loss.from_ms, loss.to_ms) for loss in losses.all] == [(NOW, None), (NOW, NOW + 9)]
+
+
+def test_what_a_leader_lost_before_what_it_announced_is_recorded_when_it_leads_again(losses, conn):
+    found_late = losses.add(Loss("silent", NOW, None, None))
+    losses.add(Loss("closed", NOW + 1, None, None, to_ms=NOW + 3))
+    losses.add(Loss("closed", NOW + 30, None, None, to_ms=NOW + 35))
+    losses.leave(NOW + 10)
+    losses.forget(NOW + 40)
+    losses.begin_at(NOW + 50)
+
+    assert losses.unsaved_ms() == found_late.from_ms == NOW + 50
+    save(losses, conn, NOW + 60)
+    assert {(gap[4], gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {
+        ("silent", 0, 10),
+        ("closed", 1, 3),
+        ("silent", 50, None),
+    }
 
 
 def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
