@@ -135,7 +135,7 @@ _TOPICS = (
             **dict.fromkeys(("bids", "asks", "hash"), TEXT),
             "seq": WHOLE,
         },
-        parts=24,  # a day of the whole exchange is seventy million rows
+        parts=24,  # a day of the whole exchange is some 582 million rows
         is_packed=True,
     ),
 )
