@@ -77,7 +77,8 @@ class Committer:
         self.faults = 0
         self.written_ms = 0  # our clock: what this run received before is committed, as far as this run writes it
         self.exchange_ms = 0  # exchange's clock: what it sent before, and this run received, is committed
-        self.announced_ms = 0  # what others know of `committed_ms`
+        self.announced_ms = 0  # what others are told of `committed_ms`
+        self.held_ms = 0  # the most that others may know of it
         self.led_ms = 0  # when this run last took the lead, by the database's clock
         self.newest_ms = 0  # newest committed exchange timestamp
         self.led_since_ms = 0  # what was received before is committed by the previous leader, or does not count
@@ -155,6 +156,7 @@ class Committer:
     async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
         """Let another run lead: commit what is left, announce how far that is, and release the lock."""
         await self._write(self._cut())
+        self.announce()
         self._leave()
         await announce()
         await self._in_thread(self._leader.resign)
@@ -164,9 +166,15 @@ class Committer:
         self._leave()
         self._leader.forsake()
 
+    def announce(self) -> None:
+        """Take what is committed now as what others are told; until they have been, they may know of more."""
+        self.announced_ms = self.committed_ms()
+        self.held_ms = max(self.held_ms, self.announced_ms)
+
     def _leave(self) -> None:
-        self.role = "standby"
-        self._losses.leave(self.announced_ms)
+        if self.leading:
+            self.role = "standby"
+            self._losses.leave(self.held_ms)
 
     async def drain(self) -> None:
         """Commit what is left, as far as possible."""
@@ -249,7 +257,7 @@ class Committer:
             progress = await self._in_thread(self._leader.progress, self._run_id)
             committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
-            self._losses.begin_at(self._others_ms(progress, committed))
+            self._losses.begin_at(min(self._others_ms(progress, committed), now_ms))
             if cold := self._record_missed(committed, now_ms):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
@@ -264,6 +272,7 @@ class Committer:
         since = [last.written_ms for last in committed]
         self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
         self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
+        self.announced_ms = self.held_ms = self.committed_ms()  # not an earlier lead's
         self._retry_at, self._trouble = 0.0, {}
         self.role, self.taking_over = "leader", False
 

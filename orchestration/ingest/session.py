@@ -200,7 +200,7 @@ class LiveSession:
         self.receiver.find_busy()
         self.receiver.normalizer.defers = self._defers()
         if committer.leading:
-            committer.announced_ms = committer.committed_ms()  # never past a loss that is not written yet
+            committer.announce()  # never past a loss that is not written yet
         committer.leases = await self._run_in(
             "housekeeping",
             self.housekeeping.beat,
@@ -208,6 +208,8 @@ class LiveSession:
             self._detail(now),
             ready=self.receiver.ready,
         )
+        if committer.leading:
+            committer.held_ms = committer.announced_ms
         self._turn = await self._run_in("housekeeping", self.housekeeping.turn)
         exchange.assume(exchange.local_ms() - self._lease.database_ms())
         disconnected = self.receiver.resync.disconnected_s() > MAX_DISCONNECTED_S
@@ -216,6 +218,7 @@ class LiveSession:
         if not committer.leading:
             self._stats_at = now
             committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
+            await self._save_losses(exchange.now_ms())
         age = now - self._began
         if self._turn.over or (
             age > self._lease.window_s
@@ -271,7 +274,9 @@ class LiveSession:
 
     async def _save_losses(self, now_ms: int) -> None:
         losses = self.receiver.losses
-        saving = losses.begin_saving(now_ms)
+        saving = losses.begin_saving(now_ms, leading=(leading := self.committer.leading))
+        if not (leading or saving.new or saving.over):
+            return
         try:
             await self._run_in("housekeeping", lambda: losses.write(self._lease.conn, saving))
         finally:
@@ -367,7 +372,7 @@ class LiveSession:
                 await self._check_lead()
             if self.committer.leading:
                 await self._save_losses(self.receiver.normalizer.exchange.now_ms())
-                self.committer.announced_ms = self.committer.committed_ms()
+                self.committer.announce()
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)

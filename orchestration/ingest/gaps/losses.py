@@ -36,7 +36,7 @@ class Loss(msgspec.Struct, eq=False):
     closed_in_database: bool = False
     lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
-    led: bool = False  # this run lost it as the leader, before what it announced: no other run records it
+    led: bool = False  # set aside, as this run lost it while it led: no other run records it
     created_at: float = msgspec.field(default_factory=monotonic)
 
     def is_gap(self, to_ms: int) -> bool:
@@ -75,12 +75,14 @@ class Losses:
         self._exchange = exchange
         self.all: list[Loss] = []
         self._begin_ms = 0  # another run, the last leader, has committed what was before
+        self._left_ms = 0  # on a standby that has led: what others may take for committed by it
         self._join_at = MAX_UNSAVED
 
     def add(self, loss: Loss) -> Loss:
         """Record a loss."""
         loss.from_ms = max(loss.from_ms, self._begin_ms)
         self.all.append(loss)
+        self._set_aside(loss)
         if len(self.all) > self._join_at:
             self._join()
             self._join_at = max(MAX_UNSAVED, 2 * len(self.all))
@@ -89,9 +91,10 @@ class Losses:
     def extend(self, cause: str, from_ms: int, to_ms: int) -> None:
         """Record that a whole span was lost, merged into the last such loss while that is not written."""
         for loss in reversed(self.all):
-            if loss.cause == cause and loss.token_ids is None and loss.to_ms is not None and not loss.saving:
+            if loss.cause == cause and loss.token_ids is None and loss.to_ms and not loss.saving and not loss.led:
                 loss.from_ms = max(min(loss.from_ms, from_ms), self._begin_ms)
                 loss.to_ms = max(loss.to_ms, to_ms)
+                self._set_aside(loss)
                 return
         self.add(Loss(cause, from_ms, None, None, to_ms=to_ms))
 
@@ -110,14 +113,22 @@ class Losses:
             if loss.saving or loss.gap_ids or loss.led or loss.to_ms is None or loss.to_ms > before_ms
         ]
 
-    def leave(self, announced_ms: int) -> None:
-        """Set aside, as this run leads no longer, what it lost before what it announced as committed."""
+    def leave(self, held_ms: int) -> None:
+        """Set aside, as this run leads no longer, what it loses or has lost before an instant.
+
+        Others take what was before for committed by this run: none of them records it.
+        """
+        self._left_ms = held_ms
         for loss in [*self.all]:
-            if not loss.saving and loss.from_ms < announced_ms:
-                to_ms = announced_ms if loss.to_ms is None else min(loss.to_ms, announced_ms)
-                self.all.append(replace(loss, to_ms=to_ms, led=True, gap_ids=[]))
-                loss.from_ms = announced_ms
-        self.forget(announced_ms)
+            self._set_aside(loss)
+        self.forget(held_ms)
+
+    def _set_aside(self, loss: Loss) -> None:
+        if loss.saving or loss.led or loss.from_ms >= self._left_ms:
+            return
+        to_ms = self._left_ms if loss.to_ms is None else min(loss.to_ms, self._left_ms)
+        self.all.append(replace(loss, to_ms=to_ms, led=True, gap_ids=[]))
+        loss.from_ms = self._left_ms
 
     def begin_at(self, ms: int) -> None:
         """Begin at an instant, as a run that takes the lead where another has ended: what was lost before is no loss.
@@ -125,7 +136,7 @@ class Losses:
         The other may have closed gaps that this run has left open: what goes on gets new ones.
         """
         self.forget(ms)
-        self._begin_ms = max(self._begin_ms, ms)
+        self._begin_ms, self._left_ms = ms or self._begin_ms, 0
         for loss in [*self.all]:
             if loss.led or (loss.saving and not loss.gap_ids):
                 continue
@@ -134,12 +145,15 @@ class Losses:
                 self.all.append(replace(loss, to_ms=loss.from_ms))
                 loss.gap_ids, loss.saving = [], False
 
-    def begin_saving(self, now_ms: int) -> Saving:
-        """Return what to write by now (exchange time); closed losses that are no gap are dropped."""
+    def begin_saving(self, now_ms: int, *, leading: bool = True) -> Saving:
+        """Return what to write by now (exchange time); closed losses that are no gap are dropped.
+
+        A run that leads no longer writes what it lost as the leader, and ends gaps that it left open.
+        """
         self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.is_gap(loss.to_ms)]
         saving = Saving()
         for loss in self.all:
-            if not loss.gap_ids and not loss.is_gap(loss.to_ms or now_ms):
+            if not loss.gap_ids and not ((leading or loss.led) and loss.is_gap(loss.to_ms or now_ms)):
                 continue
             if not loss.gap_ids:
                 loss.saving = True
@@ -185,14 +199,15 @@ class Losses:
     def end_saving(self) -> None:
         """Drop losses that are closed and written; the others are retried."""
         self.all = [loss for loss in self.all if not loss.closed_in_database]
-        for loss in self.all:
+        for loss in [*self.all]:
             loss.saving = bool(loss.gap_ids)
+            self._set_aside(loss)
 
     def unsaved_ms(self) -> int | None:
         """Return the start of the earliest loss that is not closed and written; None: all are.
 
-        One that lasts only has to be written: whoever leads next closes it, or has one of its own. One of an earlier
-        lead is before what was announced then, and after it others have led.
+        One that lasts only has to be written: whoever leads next closes it, or has one of its own. One that was set
+        aside is of an earlier lead, after which others may have led.
         """
         unsaved = (loss.from_ms for loss in self.all if not loss.led and not (loss.lasting and loss.gap_ids))
         return min(unsaved, default=None)

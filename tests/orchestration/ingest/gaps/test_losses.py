@@ -96,21 +96,58 @@ def test_a_loss_that_is_found_after_a_takeover_does_not_reach_back_into_another_
     assert [(loss.from_ms, loss.to_ms) for loss in losses.all] == [(NOW, None), (NOW, NOW + 9)]
 
 
-def test_what_a_leader_lost_before_what_it_announced_is_recorded_when_it_leads_again(losses, conn):
-    found_late = losses.add(Loss("silent", NOW, None, None))
+def spans(conn):
+    return {(gap[4], gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)}
+
+
+def test_what_a_leader_lost_before_what_it_announced_is_written_although_it_leads_no_longer(losses, conn):
+    losses.add(Loss("silent", NOW, None, None))
     losses.add(Loss("closed", NOW + 1, None, None, to_ms=NOW + 3))
     losses.add(Loss("closed", NOW + 30, None, None, to_ms=NOW + 35))
     losses.leave(NOW + 10)
+    losses.leave(NOW + 10)  # twice changes nothing
+    losses.add(Loss("mismatch", NOW + 4, None, None))
+    losses.extend("database away", NOW + 5, NOW + 8)
+    losses.extend("database away", NOW + 15, NOW + 20)
     losses.forget(NOW + 40)
-    losses.begin_at(NOW + 50)
+    save(losses, conn, NOW + 60, leading=False)
 
-    assert losses.unsaved_ms() == found_late.from_ms == NOW + 50
+    found = {("silent", 0, 10), ("closed", 1, 3), ("mismatch", 4, 10), ("database away", 5, 8)}
+    assert spans(conn) == found
+    assert losses.unsaved_ms() == NOW + 10
+
+    losses.begin_at(NOW + 50)
     save(losses, conn, NOW + 60)
-    assert {(gap[4], gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {
-        ("silent", 0, 10),
-        ("closed", 1, 3),
-        ("silent", 50, None),
-    }
+    assert spans(conn) == found | {("silent", 50, None), ("mismatch", 50, None)}
+
+
+def test_a_loss_whose_writing_fails_as_the_lead_is_lost_is_written_as_far_as_it_was_announced(losses, conn):
+    losses.add(Loss("silent", NOW, None, None))
+    losses.begin_saving(NOW + 20)
+    losses.leave(NOW + 10)
+    losses.end_saving()  # nothing was written
+    save(losses, conn, NOW + 30, leading=False)
+
+    assert spans(conn) == {("silent", 0, 10)}
+
+
+def test_a_run_that_leads_no_longer_ends_the_gaps_that_it_left_open(losses, conn):
+    loss = losses.add(Loss("silent", NOW, None, None))
+    save(losses, conn)
+    losses.leave(NOW + 10)
+    loss.to_ms = NOW + 20
+    save(losses, conn, NOW + 30, leading=False)
+
+    assert spans(conn) == {("silent", 0, 20)}
+    assert losses.all == []
+
+
+def test_another_run_that_was_ahead_of_the_time_does_not_cut_losses_for_ever(losses):
+    losses.begin_at(NOW + 60_000)
+    losses.begin_at(0)  # this run itself led last
+    assert losses.add(Loss("silent", NOW, None, None)).from_ms == NOW + 60_000
+    losses.begin_at(NOW)
+    assert losses.add(Loss("silent", NOW + 1, None, None)).from_ms == NOW + 1
 
 
 def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
