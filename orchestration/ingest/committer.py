@@ -156,10 +156,13 @@ class Committer:
     async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
         """Let another run lead: commit what is left, announce how far that is, and release the lock."""
         await self._write(self._cut())
-        self.announce()
-        self._leave()
-        await announce()
-        await self._in_thread(self._leader.resign)
+        if self.leading:
+            self.announce()
+            self._leave()
+        try:
+            await announce()
+        finally:
+            await self._in_thread(self._leader.resign)
 
     def lose_lead(self) -> None:
         """Write no more until this run has taken the lead again, over another connection."""

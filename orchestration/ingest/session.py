@@ -218,7 +218,6 @@ class LiveSession:
         if not committer.leading:
             self._stats_at = now
             committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
-            await self._save_losses(exchange.now_ms())
         age = now - self._began
         if self._turn.over or (
             age > self._lease.window_s
@@ -228,9 +227,9 @@ class LiveSession:
             )
         ):
             self.ending.set()
+        now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
+        await self._save_losses(now_ms)
         if committer.leading:
-            now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
-            await self._save_losses(now_ms)
             if now_ms >= committer.led_since_ms:
                 await self._run_in(
                     "housekeeping",
@@ -274,7 +273,7 @@ class LiveSession:
 
     async def _save_losses(self, now_ms: int) -> None:
         losses = self.receiver.losses
-        saving = losses.begin_saving(now_ms, leading=(leading := self.committer.leading))
+        saving = losses.begin_saving(now_ms, leading=(leading := self.committer.leading), ending=self.ending.is_set())
         if not (leading or saving.new or saving.over):
             return
         try:
@@ -370,9 +369,11 @@ class LiveSession:
             if self.committer.leading:
                 await self.committer.drain()
                 await self._check_lead()
-            if self.committer.leading:
-                await self._save_losses(self.receiver.normalizer.exchange.now_ms())
-                self.committer.announce()
+        with suppress(psycopg.Error):
+            await self._save_losses(self.receiver.normalizer.exchange.now_ms())
+        if self.committer.leading:
+            self.committer.announce()
+        with suppress(psycopg.Error):
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)

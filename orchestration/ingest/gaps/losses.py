@@ -1,5 +1,7 @@
 """Losses: spans in which messages may have been missed, written to `coverage_gaps` by the leader."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from time import monotonic
@@ -17,6 +19,7 @@ from sql.queries import feed as queries
 MAX_MARKETS_PER_LOSS = 2_000  # a loss of more is written as one of all markets of the shard
 MAX_UNSAVED = 1_000  # closed losses waiting to be written; beyond it neighbours are joined
 LOSSES_PER_JOIN = 10  # neighbouring losses joined into one
+LEFT_S = 60.0  # for so long after its lead a run may find out what it lost then
 UNCHANGED = "nothing missed: books unchanged"
 
 
@@ -36,12 +39,17 @@ class Loss(msgspec.Struct, eq=False):
     closed_in_database: bool = False
     lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
-    led: bool = False  # set aside, as this run lost it while it led: no other run records it
+    part_of: Loss | None = None  # set aside: what of it this run lost while it led, which no other run records
     created_at: float = msgspec.field(default_factory=monotonic)
 
     def is_gap(self, to_ms: int) -> bool:
         """Return whether it counts as a gap if it ends at an instant."""
         return self.missed and to_ms - self.from_ms >= self.tolerated_ms
+
+    @property
+    def led(self) -> bool:
+        """Whether it was lost while this run led, which leads no longer or leads again."""
+        return self.part_of is not None
 
     @classmethod
     def of(
@@ -76,6 +84,7 @@ class Losses:
         self.all: list[Loss] = []
         self._begin_ms = 0  # another run, the last leader, has committed what was before
         self._left_ms = 0  # on a standby that has led: what others may take for committed by it
+        self._left_at = 0.0  # monotonic
         self._join_at = MAX_UNSAVED
 
     def add(self, loss: Loss) -> Loss:
@@ -118,16 +127,16 @@ class Losses:
 
         Others take what was before for committed by this run: none of them records it.
         """
-        self._left_ms = held_ms
+        self._left_ms, self._left_at = held_ms, monotonic()
         for loss in [*self.all]:
             self._set_aside(loss)
         self.forget(held_ms)
 
     def _set_aside(self, loss: Loss) -> None:
-        if loss.saving or loss.led or loss.from_ms >= self._left_ms:
+        if loss.saving or loss.led or loss.from_ms >= self._left_ms or monotonic() > self._left_at + LEFT_S:
             return
         to_ms = self._left_ms if loss.to_ms is None else min(loss.to_ms, self._left_ms)
-        self.all.append(replace(loss, to_ms=to_ms, led=True, gap_ids=[]))
+        self.all.append(replace(loss, to_ms=to_ms, part_of=loss, gap_ids=[]))
         loss.from_ms = self._left_ms
 
     def begin_at(self, ms: int) -> None:
@@ -145,15 +154,21 @@ class Losses:
                 self.all.append(replace(loss, to_ms=loss.from_ms))
                 loss.gap_ids, loss.saving = [], False
 
-    def begin_saving(self, now_ms: int, *, leading: bool = True) -> Saving:
+    def begin_saving(self, now_ms: int, *, leading: bool = True, ending: bool = False) -> Saving:
         """Return what to write by now (exchange time); closed losses that are no gap are dropped.
 
-        A run that leads no longer writes what it lost as the leader, and ends gaps that it left open.
+        A run that leads no longer writes what it lost as the leader, once it is known whether that was anything, and
+        ends gaps that it left open.
         """
+        for loss in self.all:
+            if loss.part_of is not None:
+                loss.missed = loss.part_of.missed
         self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.is_gap(loss.to_ms)]
         saving = Saving()
         for loss in self.all:
-            if not loss.gap_ids and not ((leading or loss.led) and loss.is_gap(loss.to_ms or now_ms)):
+            if not loss.gap_ids and not (
+                self._is_due(loss, leading=leading, ending=ending) and loss.is_gap(loss.to_ms or now_ms)
+            ):
                 continue
             if not loss.gap_ids:
                 loss.saving = True
@@ -161,6 +176,12 @@ class Losses:
             elif loss.to_ms is not None and not loss.closed_in_database:
                 saving.over.append((loss, loss.to_ms))
         return saving
+
+    def _is_due(self, loss: Loss, *, leading: bool, ending: bool) -> bool:
+        """Return whether a loss is to be written; of one that was set aside, the books may prove to be unchanged."""
+        if loss.part_of is None:
+            return leading
+        return ending or loss.part_of.to_ms is not None or monotonic() > self._left_at + LEFT_S
 
     def write(self, conn: psycopg.Connection[Any], saving: Saving) -> None:
         """Write losses, each kind in one statement; blocks."""

@@ -51,7 +51,7 @@ def make_normalizer(*tokens, clock=lambda: NOW / 1000 + 1):
     return made
 
 
-def save(losses, conn, now_ms=NOW, *, leading=True):
+def save(losses, conn, now_ms=NOW, **how):
     """Write losses, as a run's session does from time to time."""
-    losses.write(conn, losses.begin_saving(now_ms, leading=leading))
+    losses.write(conn, losses.begin_saving(now_ms, **how))
     losses.end_saving()

@@ -1,7 +1,7 @@
 import pytest
 
 from orchestration.ingest.gaps import losses as module
-from orchestration.ingest.gaps.losses import MAX_UNSAVED, UNCHANGED, Loss, Losses
+from orchestration.ingest.gaps.losses import LEFT_S, MAX_UNSAVED, UNCHANGED, Loss, Losses
 from sql.queries import feed as queries
 from tests.orchestration.ingest.builders import NOW, save, token
 
@@ -101,31 +101,60 @@ def spans(conn):
 
 
 def test_what_a_leader_lost_before_what_it_announced_is_written_although_it_leads_no_longer(losses, conn):
-    losses.add(Loss("silent", NOW, None, None))
+    silent = losses.add(Loss("silent", NOW, None, None))
     losses.add(Loss("closed", NOW + 1, None, None, to_ms=NOW + 3))
     losses.add(Loss("closed", NOW + 30, None, None, to_ms=NOW + 35))
     losses.leave(NOW + 10)
     losses.leave(NOW + 10)  # twice changes nothing
-    losses.add(Loss("mismatch", NOW + 4, None, None))
+    mismatch = losses.add(Loss("mismatch", NOW + 4, None, None))
     losses.extend("database away", NOW + 5, NOW + 8)
     losses.extend("database away", NOW + 15, NOW + 20)
     losses.forget(NOW + 40)
     save(losses, conn, NOW + 60, leading=False)
 
-    found = {("silent", 0, 10), ("closed", 1, 3), ("mismatch", 4, 10), ("database away", 5, 8)}
+    found = {("closed", 1, 3), ("database away", 5, 8)}
+    assert spans(conn) == found
+    silent.to_ms = NOW + 45
+    save(losses, conn, NOW + 60, leading=False)
+    found |= {("silent", 0, 10)}
+    assert spans(conn) == found
+    save(losses, conn, NOW + 60, leading=False, ending=True)
+    found |= {("mismatch", 4, 10)}
     assert spans(conn) == found
     assert losses.unsaved_ms() == NOW + 10
 
     losses.begin_at(NOW + 50)
     save(losses, conn, NOW + 60)
-    assert spans(conn) == found | {("silent", 50, None), ("mismatch", 50, None)}
+    assert spans(conn) == found | {("mismatch", 50, None)}
+    assert losses.all == [mismatch]
+
+
+def test_a_loss_of_a_former_lead_in_which_nothing_happened_is_no_gap(losses, conn):
+    loss = losses.add(Loss("silent", NOW, None, None))
+    losses.leave(NOW + 10)
+    loss.to_ms, loss.missed = NOW + 20, False
+    save(losses, conn, NOW + 30, leading=False)
+
+    assert gaps(conn) == losses.all == []
+
+
+def test_a_minute_after_its_lead_a_run_waits_no_longer_for_what_it_may_have_lost_then(losses, conn, monkeypatch):
+    losses.add(Loss("silent", NOW, None, None))
+    losses.leave(NOW + 10)
+    left_at = module.monotonic()
+    monkeypatch.setattr(module, "monotonic", lambda: left_at + LEFT_S + 1)
+    losses.add(Loss("mismatch", NOW + 1, None, None))
+    save(losses, conn, NOW + 30, leading=False)
+
+    assert spans(conn) == {("silent", 0, 10)}
 
 
 def test_a_loss_whose_writing_fails_as_the_lead_is_lost_is_written_as_far_as_it_was_announced(losses, conn):
-    losses.add(Loss("silent", NOW, None, None))
+    loss = losses.add(Loss("silent", NOW, None, None))
     losses.begin_saving(NOW + 20)
     losses.leave(NOW + 10)
     losses.end_saving()  # nothing was written
+    loss.to_ms = NOW + 20
     save(losses, conn, NOW + 30, leading=False)
 
     assert spans(conn) == {("silent", 0, 10)}
