@@ -1,7 +1,5 @@
 """Losses: spans in which messages may have been missed, written to `coverage_gaps` by the leader."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from time import monotonic
@@ -39,7 +37,7 @@ class Loss(msgspec.Struct, eq=False):
     closed_in_database: bool = False
     lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
-    part_of: Loss | None = None  # set aside: what of it this run lost while it led, which no other run records
+    part_of: Self | None = None  # set aside: what of it this run lost while it led, which no other run records
     created_at: float = msgspec.field(default_factory=monotonic)
 
     def is_gap(self, to_ms: int) -> bool:
