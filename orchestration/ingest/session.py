@@ -229,17 +229,16 @@ class LiveSession:
             self.ending.set()
         now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
         await self._save_losses(now_ms)
-        if committer.leading:
-            if now_ms >= committer.led_since_ms:
-                await self._run_in(
-                    "housekeeping",
-                    self.housekeeping.check_starts,
-                    self.receiver.starts,
-                    since_ms=committer.led_since_ms,
-                )
-                if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record
-                    self._stats_at = now
-                    await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
+        if committer.leading and now_ms >= committer.led_since_ms:
+            await self._run_in(
+                "housekeeping",
+                self.housekeeping.check_starts,
+                self.receiver.starts,
+                since_ms=committer.led_since_ms,
+            )
+            if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record
+                self._stats_at = now
+                await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
