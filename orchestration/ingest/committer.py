@@ -261,7 +261,8 @@ class Committer:
             committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
             self._losses.begin_at(min(self._others_ms(progress, committed), now_ms))
-            if cold := self._record_missed(committed, now_ms):
+            newest_start = await self._in_thread(self._leader.newest_start)
+            if cold := self._record_missed(committed, now_ms, newest_start):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
             self.faults += 1
@@ -297,24 +298,28 @@ class Committer:
         least_ms = max(progress.least_ms(self._losses.shard) - MARGIN_MS, 0)
         return min([least_ms, *(0 if last.is_own else last.since_ms for last in committed)])
 
-    def _record_missed(self, committed: Committed, now_ms: int) -> bool:
+    def _record_missed(self, committed: Committed, now_ms: int, newest_start: int | None) -> bool:
         """Record a loss if data after the last commit was not received; return whether it concerns every book."""
         missing = 0
         for last, states in committed.items():
-            missing += self._record_missed_of(states, last.shard, last.since_ms, now_ms)
+            missing += self._record_missed_of(states, last, now_ms, newest_start)
         return missing == len(self._normalizer.states)
 
-    def _record_missed_of(self, states: list[TokenState], shard: Shard, since_ms: int, now_ms: int) -> int:
+    def _record_missed_of(self, states: list[TokenState], last: Commit, now_ms: int, newest_start: int | None) -> int:
         """Record the loss of tokens that one shard's leader committed up to an instant; return how many miss something.
 
-        If all do, it is a loss of every market that it held, and not only of those that are still followed.
+        If all do, it is a loss of every market that it held, and not only of those that are still followed. Otherwise
+        the start of a market that no leader has seen to yet is left to `StartGaps`: it begins with its listing.
         """
+        shard, since_ms = last.shard, last.since_ms
         local_ms = self._normalizer.exchange.to_local_ms(since_ms)
         missing = [state for state in states if not state.complete_since(local_ms)]
         incomplete = len(missing)
         if since_ms:
             others = any(lease.alive for lease in self.leases or () if lease.run_id != self._run_id)
             cause = "taken over before every book stood" if others else "no feed running"
+            if newest_start is not None and incomplete < len(states):
+                missing = [state for state in missing if state.token.market_key <= newest_start]
             from_ms, tolerated_ms = since_ms, 0
         else:
             missing = [

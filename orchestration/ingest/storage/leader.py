@@ -83,6 +83,17 @@ class LeaderConnection:
             )
         )
 
+    def newest_start(self) -> int | None:
+        """Return the key of the newest market whose start a leader of the shard has seen to; None: of none."""
+        assert self._writer is not None
+        newest: int | None = queries.starts_seen(
+            self._writer.conn,
+            name=self._exchange.own("followed"),
+            discovery=self._exchange.own("discovery"),
+            **self._shard.columns(),
+        )[0]
+        return newest
+
     def unverified(self) -> set[tuple[int, int]]:
         """Return the outcomes whose live book is not verified."""
         assert self._writer is not None

@@ -291,6 +291,23 @@ def test_after_a_day_without_a_feed_the_gap_begins_where_the_last_leader_ended(l
     ]
 
 
+@pytest.mark.parametrize(("newest", "gaps"), [(7, []), (8, [{8}])])
+def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader(leader, conn, newest, gaps):
+    conn.execute(
+        "insert into settings (name, value) values ('followed', jsonb_build_object('market_key', %s::int, 'change_id', 0))",
+        [newest],
+    )
+    add_former_leader(conn, NOW + 2_000 + MARGIN_MS, ago=dt.timedelta(seconds=20))
+    committer, normalizer, _, losses = make_committer(leader)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])  # a second after NOW
+    normalizer.follow(token(8, 0))  # listed while nobody led: its book has not come yet
+    committer.leases = []
+    tick(committer)
+
+    assert committer.leading
+    assert [loss.market_keys for loss in losses.all] == gaps
+
+
 def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn):
     conn.execute(
         "update stage_clocks set detail = jsonb_build_object('written_ms', %s::bigint) where stage = 'ingestion'", [NOW]
