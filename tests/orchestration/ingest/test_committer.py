@@ -294,7 +294,8 @@ def test_after_a_day_without_a_feed_the_gap_begins_where_the_last_leader_ended(l
 @pytest.mark.parametrize(("newest", "gaps"), [(7, []), (8, [{8}])])
 def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader(leader, conn, newest, gaps):
     conn.execute(
-        "insert into settings (name, value) values ('followed', jsonb_build_object('market_key', %s::int, 'change_id', 0))",
+        "insert into settings (name, value)"
+        " values ('followed', jsonb_build_object('market_key', %s::int, 'change_id', 0))",
         [newest],
     )
     add_former_leader(conn, NOW + 2_000 + MARGIN_MS, ago=dt.timedelta(seconds=20))
