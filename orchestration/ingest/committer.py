@@ -51,6 +51,7 @@ Committed = Mapping[Commit, list[TokenState]]
 class Committer:
     """Routes batches to the database or the ring, and tracks how far received data is committed.
 
+    `begun` takes the markets whose start gap this run, as the leader, has to find (`StartGaps.begun`).
     `socket_newest_ms` returns each busy socket's newest timestamp: a lagging one still has older messages to deliver.
     """
 
@@ -67,6 +68,7 @@ class Committer:
         run_id: str,
         book_flush_s: float,
         ring_s: float,
+        begun: set[int],
     ) -> None:
         self.role = "standby"
         self.taking_over = False  # it has the lead, and is finding out from where on it has to write
@@ -90,6 +92,7 @@ class Committer:
         self._in_thread = in_thread
         self._socket_newest_ms = socket_newest_ms
         self._run_id = run_id
+        self._begun = begun
         self._book_flush_ms = int(book_flush_s * 1000)
         self._ring_ms = int(ring_s * 1000)
         self._retry_at = 0.0
@@ -257,11 +260,11 @@ class Committer:
             self.leases = await self._in_thread(self._leader.leases)
             led_ms = await self._in_thread(self._leader.clock_ms)
             unverified = await self._in_thread(self._leader.unverified)
+            newest_start = await self._in_thread(self._leader.newest_start)
             progress = await self._in_thread(self._leader.progress, self._run_id)
             committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
             self._losses.begin_at(min(self._others_ms(progress, committed), now_ms))
-            newest_start = await self._in_thread(self._leader.newest_start)
             if cold := self._record_missed(committed, now_ms, newest_start):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
@@ -319,6 +322,8 @@ class Committer:
             others = any(lease.alive for lease in self.leases or () if lease.run_id != self._run_id)
             cause = "taken over before every book stood" if others else "no feed running"
             if newest_start is not None and incomplete < len(states):
+                # Named, as the last leader may see to them at this moment, and lose the lead before it writes it.
+                self._begun |= {state.token.market_key for state in missing if state.token.market_key > newest_start}
                 missing = [state for state in missing if state.token.market_key <= newest_start]
             from_ms, tolerated_ms = since_ms, 0
         else:

@@ -120,6 +120,7 @@ class LiveSession:
             run_id=run_id,
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
+            begun=self.receiver.starts.begun,
         )
         self.figures = LiveFigures(self.receiver, self.backlog, self.committer)
 

@@ -160,6 +160,7 @@ class Run:
             run_id=run_id,
             book_flush_s=1.0,
             ring_s=1,
+            begun=set(),
         )
         self.committer.leases = []
 

@@ -40,7 +40,7 @@ class NoGapFiller:
         pass
 
 
-def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me", sockets=()):
+def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me", sockets=(), begun=None):
     async def in_thread(call, *args, **named):
         return call(*args, **named)
 
@@ -57,6 +57,7 @@ def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me", socke
         run_id=run_id,
         book_flush_s=60.0,
         ring_s=15,
+        begun=begun if begun is not None else set(),
     )
     return committer, normalizer, backlog, losses
 
@@ -299,7 +300,8 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
         [newest],
     )
     add_former_leader(conn, NOW + 2_000 + MARGIN_MS, ago=dt.timedelta(seconds=20))
-    committer, normalizer, _, losses = make_committer(leader)
+    begun = set()
+    committer, normalizer, _, losses = make_committer(leader, begun=begun)
     normalizer.apply([book(YES, [(400_000, 1)], [])])  # a second after NOW
     normalizer.follow(token(8, 0))  # listed while nobody led: its book has not come yet
     committer.leases = []
@@ -307,6 +309,7 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
 
     assert committer.leading
     assert [loss.market_keys for loss in losses.all] == gaps
+    assert begun == ({8} if newest < 8 else set())
 
 
 def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn):
