@@ -81,6 +81,7 @@ class Committer:
         self.exchange_ms = 0  # exchange's clock: what it sent before, and this run received, is committed
         self.announced_ms = 0  # what others are told of `committed_ms`
         self.held_ms = 0  # the most that others may know of it
+        self.unseen_ms: int | None = None  # from here on, starts that were left to `StartGaps` are in no gap yet
         self.led_ms = 0  # when this run last took the lead, by the database's clock
         self.newest_ms = 0  # newest committed exchange timestamp
         self.led_since_ms = 0  # what was received before is committed by the previous leader, or does not count
@@ -153,8 +154,8 @@ class Committer:
 
         The next leader records a gap from here on for everything that it did not receive itself.
         """
-        unsaved_ms = self._losses.unsaved_ms()
-        return self.exchange_ms if unsaved_ms is None else min(self.exchange_ms, unsaved_ms)
+        bounds = self.exchange_ms, self._losses.unsaved_ms(), self.unseen_ms
+        return min(ms for ms in bounds if ms is not None)
 
     async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
         """Let another run lead: commit what is left, announce how far that is, and release the lock."""
@@ -265,6 +266,8 @@ class Committer:
             committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
             self._losses.begin_at(min(self._others_ms(progress, committed), now_ms))
+            if not any(last.is_own for last in committed):
+                self.unseen_ms = None
             if cold := self._record_missed(committed, now_ms, newest_start):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
@@ -323,7 +326,9 @@ class Committer:
             cause = "taken over before every book stood" if others else "no feed running"
             if newest_start is not None and incomplete < len(states):
                 # Named, as the last leader may see to them at this moment, and lose the lead before it writes it.
-                self._begun |= {state.token.market_key for state in missing if state.token.market_key > newest_start}
+                if unseen := {state.token.market_key for state in missing if state.token.market_key > newest_start}:
+                    self._begun |= unseen
+                    self.unseen_ms = since_ms if self.unseen_ms is None else min(since_ms, self.unseen_ms)
                 missing = [state for state in missing if state.token.market_key <= newest_start]
             from_ms, tolerated_ms = since_ms, 0
         else:

@@ -231,12 +231,10 @@ class LiveSession:
         now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
         await self._save_losses(now_ms)
         if committer.leading and now_ms >= committer.led_since_ms:
-            await self._run_in(
-                "housekeeping",
-                self.housekeeping.check_starts,
-                self.receiver.starts,
-                since_ms=committer.led_since_ms,
-            )
+            led_ms, since_ms = committer.led_ms, committer.led_since_ms
+            await self._run_in("housekeeping", self.housekeeping.check_starts, self.receiver.starts, since_ms=since_ms)
+            if committer.led_ms == led_ms:
+                committer.unseen_ms = None
             if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record
                 self._stats_at = now
                 await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ RECHECKED = timedelta(days=14)  # days that a later writing looks at again: rows
 LEVEL = 9  # of zstd
 WITHOUT_STATISTICS = {"data", "bids", "asks", "hash", "tx_hash"}  # which nobody searches, and whose values are long
 BLOCK = 4 << 20
+
+logging.getLogger("pyiceberg.io.pyarrow").setLevel(logging.ERROR)  # it warns of each column without statistics
 
 
 class ExpiredError(ValueError):

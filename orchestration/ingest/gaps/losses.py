@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from time import monotonic
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import psycopg
@@ -37,17 +37,12 @@ class Loss(msgspec.Struct, eq=False):
     closed_in_database: bool = False
     lasting: bool = False  # of books that do not come: nothing waits for it
     saving: bool = False  # it is being or was written: what was written may not change any more
-    part_of: Self | None = None  # set aside: what of it this run lost while it led, which no other run records
+    part_of: Self | None = None  # what of it this run lost while it led: no other run records that
     created_at: float = msgspec.field(default_factory=monotonic)
 
     def is_gap(self, to_ms: int) -> bool:
         """Return whether it counts as a gap if it ends at an instant."""
         return self.missed and to_ms - self.from_ms >= self.tolerated_ms
-
-    @property
-    def led(self) -> bool:
-        """Whether it was lost while this run led, which leads no longer or leads again."""
-        return self.part_of is not None
 
     @classmethod
     def of(
@@ -72,6 +67,14 @@ class Saving(msgspec.Struct):
     over: list[tuple[Loss, int]] = []  # losses whose rows are still open, and their ends
 
 
+class Lead(NamedTuple):
+    """The last time that this run led, in the exchange's time (ms)."""
+
+    from_ms: int = 0  # another run has committed what was before
+    to_ms: int = 0  # others take what was before for committed by this run; 0: it leads, or has not led yet
+    ended_at: float = 0.0  # monotonic
+
+
 class Losses:
     """This run's losses that are not fully written yet."""
 
@@ -80,14 +83,12 @@ class Losses:
         self.shard = shard
         self._exchange = exchange
         self.all: list[Loss] = []
-        self._begin_ms = 0  # another run, the last leader, has committed what was before
-        self._left_ms = 0  # on a standby that has led: what others may take for committed by it
-        self._left_at = 0.0  # monotonic
+        self._lead = Lead()
         self._join_at = MAX_UNSAVED
 
     def add(self, loss: Loss) -> Loss:
         """Record a loss."""
-        loss.from_ms = max(loss.from_ms, self._begin_ms)
+        loss.from_ms = max(loss.from_ms, self._lead.from_ms)
         self.all.append(loss)
         self._set_aside(loss)
         if len(self.all) > self._join_at:
@@ -98,8 +99,8 @@ class Losses:
     def extend(self, cause: str, from_ms: int, to_ms: int) -> None:
         """Record that a whole span was lost, merged into the last such loss while that is not written."""
         for loss in reversed(self.all):
-            if loss.cause == cause and loss.token_ids is None and loss.to_ms and not loss.saving and not loss.led:
-                loss.from_ms = max(min(loss.from_ms, from_ms), self._begin_ms)
+            if loss.cause == cause and loss.token_ids is None and loss.to_ms and not (loss.saving or loss.part_of):
+                loss.from_ms = max(min(loss.from_ms, from_ms), self._lead.from_ms)
                 loss.to_ms = max(loss.to_ms, to_ms)
                 self._set_aside(loss)
                 return
@@ -112,12 +113,12 @@ class Losses:
     def forget(self, before_ms: int) -> None:
         """Drop losses that ended before an instant: another run, the leader, committed that span.
 
-        Those stay whose gaps this run has left open in the database: it closes them if it leads again.
+        Those stay whose gaps this run has left open in the database, to be closed, and what it lost while it led.
         """
         self.all = [
             loss
             for loss in self.all
-            if loss.saving or loss.gap_ids or loss.led or loss.to_ms is None or loss.to_ms > before_ms
+            if loss.saving or loss.gap_ids or loss.part_of or loss.to_ms is None or loss.to_ms > before_ms
         ]
 
     def leave(self, held_ms: int) -> None:
@@ -125,32 +126,40 @@ class Losses:
 
         Others take what was before for committed by this run: none of them records it.
         """
-        self._left_ms, self._left_at = held_ms, monotonic()
+        self._lead = Lead(self._lead.from_ms, held_ms, monotonic())
         for loss in [*self.all]:
             self._set_aside(loss)
         self.forget(held_ms)
 
-    def _set_aside(self, loss: Loss) -> None:
-        if loss.saving or loss.led or loss.from_ms >= self._left_ms or monotonic() > self._left_at + LEFT_S:
-            return
-        to_ms = self._left_ms if loss.to_ms is None else min(loss.to_ms, self._left_ms)
-        self.all.append(replace(loss, to_ms=to_ms, part_of=loss, gap_ids=[]))
-        loss.from_ms = self._left_ms
-
     def begin_at(self, ms: int) -> None:
         """Begin at an instant, as a run that takes the lead where another has ended: what was lost before is no loss.
 
-        The other may have closed gaps that this run has left open: what goes on gets new ones.
+        The other may have closed gaps that this run has left open: what goes on gets new ones. At 0 nobody has led.
         """
         self.forget(ms)
-        self._begin_ms, self._left_ms = ms or self._begin_ms, 0
+        self._lead = Lead(ms or self._lead.from_ms)
         for loss in [*self.all]:
-            if loss.led or (loss.saving and not loss.gap_ids):
+            if loss.part_of or (loss.saving and not loss.gap_ids):
                 continue
-            loss.from_ms = max(loss.from_ms, self._begin_ms)
+            begin_ms = max(loss.from_ms, self._lead.from_ms)
             if ms and loss.gap_ids and loss.to_ms is None:
-                self.all.append(replace(loss, to_ms=loss.from_ms))
-                loss.gap_ids, loss.saving = [], False
+                self._split(loss, begin_ms)
+            loss.from_ms = begin_ms
+
+    def _set_aside(self, loss: Loss) -> None:
+        """Split off what of a loss was while this run led, if it leads no longer and may still write that."""
+        if loss.saving or loss.part_of or loss.from_ms >= self._lead.to_ms or self._lead_is_settled():
+            return
+        self._split(loss, self._lead.to_ms, part_of=loss)
+
+    def _split(self, loss: Loss, ms: int, *, part_of: Loss | None = None) -> None:
+        """Make what of a loss is before an instant a loss of its own, with the gaps that are written."""
+        self.all.append(replace(loss, to_ms=ms if loss.to_ms is None else min(loss.to_ms, ms), part_of=part_of))
+        loss.from_ms, loss.gap_ids, loss.saving = ms, [], False
+
+    def _lead_is_settled(self) -> bool:
+        """Return whether this run finds out no more what it lost while it led."""
+        return monotonic() > self._lead.ended_at + LEFT_S
 
     def begin_saving(self, now_ms: int, *, leading: bool = True, ending: bool = False) -> Saving:
         """Return what to write by now (exchange time); closed losses that are no gap are dropped.
@@ -159,7 +168,7 @@ class Losses:
         ends gaps that it left open.
         """
         for loss in self.all:
-            if loss.part_of is not None:
+            if loss.part_of:
                 loss.missed = loss.part_of.missed
         self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.is_gap(loss.to_ms)]
         saving = Saving()
@@ -176,10 +185,10 @@ class Losses:
         return saving
 
     def _is_due(self, loss: Loss, *, leading: bool, ending: bool) -> bool:
-        """Return whether a loss is to be written; of one that was set aside, the books may prove to be unchanged."""
+        """Return whether a loss is to be written; of a part that was split off, the books may prove to be unchanged."""
         if loss.part_of is None:
             return leading
-        return ending or loss.part_of.to_ms is not None or monotonic() > self._left_at + LEFT_S
+        return ending or loss.part_of.to_ms is not None or self._lead_is_settled()
 
     def write(self, conn: psycopg.Connection[Any], saving: Saving) -> None:
         """Write losses, each kind in one statement; blocks."""
@@ -225,10 +234,10 @@ class Losses:
     def unsaved_ms(self) -> int | None:
         """Return the start of the earliest loss that is not closed and written; None: all are.
 
-        One that lasts only has to be written: whoever leads next closes it, or has one of its own. One that was set
-        aside is of an earlier lead, after which others may have led.
+        One that lasts only has to be written: whoever leads next closes it, or has one of its own. A part that was
+        split off is of an earlier lead, after which others may have led.
         """
-        unsaved = (loss.from_ms for loss in self.all if not loss.led and not (loss.lasting and loss.gap_ids))
+        unsaved = (loss.from_ms for loss in self.all if not (loss.part_of or (loss.lasting and loss.gap_ids)))
         return min(unsaved, default=None)
 
     def _rows(self, loss: Loss, to_ms: int | None) -> Iterable[tuple[Any, ...]]:
@@ -243,7 +252,7 @@ class Losses:
         waiting: dict[tuple[str, tuple[str, ...]], list[Loss]] = defaultdict(list)
         kept = []
         for loss in self.all:
-            if loss.to_ms is None or loss.saving or loss.led:
+            if loss.to_ms is None or loss.saving or loss.part_of:
                 kept.append(loss)
             elif loss.is_gap(loss.to_ms):
                 waiting[loss.cause, loss.kinds].append(loss)

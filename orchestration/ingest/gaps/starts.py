@@ -44,11 +44,10 @@ class StartGaps:
         self._exchange = exchange
         self._normalizer = normalizer
         self._open: list[StartGap] = []
-        self._reading: StartGap | None = (
-            None  # while discovery reads the catalogue for the first time: one of all markets
-        )
+        self._reading: StartGap | None = None  # of all markets, while discovery reads the catalogue for the first time
         self._read: set[int | None] = set()  # the markets found meanwhile
         self._was_reading = False  # at the last update
+        self._since_ms = 0  # of the last update
 
     def announce(self, market_id: str, ts_ms: int) -> None:
         """Record an announced listing."""
@@ -62,6 +61,8 @@ class StartGaps:
         `first` is the catalogue's cursor when this run began, used if no run has checked yet. What this run received
         before `since_ms` may not be stored.
         """
+        if since_ms != self._since_ms:
+            self._begin(since_ms)
         begun = self.begun.copy()
         market_key, change_id, last_key, last_change, reading = queries.starts_seen(
             conn,
@@ -113,6 +114,13 @@ class StartGaps:
         else:
             self._open += [start for start in opened if start.gap_ids and start.to_ms is None]
         self._close(conn, reading=reading)
+
+    def _begin(self, since_ms: int) -> None:
+        """Begin a new lead: another run may have led since the last update, and seen the end of the first read."""
+        if self._reading is not None:
+            self._open.append(self._reading)
+        self._reading, self._read, self._was_reading = None, set(), False
+        self._since_ms = since_ms
 
     def _merged(self, found: list[StartGap], since_ms: int) -> list[StartGap]:
         """Drop gaps that our first book covers, end finished ones, and merge very many into one of all markets."""

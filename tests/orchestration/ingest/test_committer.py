@@ -310,6 +310,9 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
     assert committer.leading
     assert [loss.market_keys for loss in losses.all] == gaps
     assert begun == ({8} if newest < 8 else set())
+    committer.exchange_ms = NOW + 60_000
+    losses.all.clear()
+    assert committer.committed_ms() == (NOW + 2_000 if newest < 8 else NOW + 60_000), "its start is in no gap yet"
 
 
 def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn):

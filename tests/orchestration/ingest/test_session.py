@@ -156,6 +156,25 @@ def test_a_run_that_has_taken_the_lead_again_while_it_asked_keeps_it():
     assert asyncio.run(leading())
 
 
+@pytest.mark.parametrize("leads_again", [True, False])
+def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_in_the_same_lead(leads_again):
+    async def unseen_ms():
+        session = make_session()
+
+        async def run_in(_thread, call, *_, **__):
+            name = getattr(call, "func", call).__name__
+            if name == "check_starts" and leads_again:
+                session.committer.led_ms += 1
+            return answers(name)
+
+        session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
+        session.committer.role, session.committer.unseen_ms = "leader", 5
+        await session._beat()
+        return session.committer.unseen_ms
+
+    assert asyncio.run(unseen_ms()) == (5 if leads_again else None)
+
+
 @pytest.mark.parametrize("counts", [True, False])
 def test_the_first_figures_which_say_since_when_there_is_a_record_wait_until_recording_counts(counts):
     async def called():

@@ -69,7 +69,7 @@ def paths(lake, table=TRADES):
     return sorted(file.file_path.removeprefix("file://") for file in data_files(lake.table(table)))
 
 
-def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trades, duck):
+def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trades, duck, caplog):
     add_trades(market, [{"ts": NOON + dt.timedelta(hours=n), "price": "0.123456", "size": "7.5"} for n in (-12, 0, 11)])
     add_trades(market, [{"ts": NOON, "side": -1, "tx_hash": b"\x0f" * 32}], outcome=1)
     add_trades(market, [{"ts": NOON + dt.timedelta(hours=12)}, {"ts": NOON - dt.timedelta(hours=13)}])
@@ -77,6 +77,7 @@ def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trad
     done = [write(conn, lake, table=table) for table in TABLES]
 
     assert [each.rows for each in done] == [1, 4, 4, *[0] * 6]
+    assert not caplog.messages
     rows = duck("select count(*), min(price), sum(size), min(ts)::varchar, max(tx_hash) from LAKE", lake.table(TRADES))
     smallest = conn.execute("select min(price)::numeric / 1e6, sum(size)::numeric / 1e6 from trades").fetchone()
     assert rows[0][0] == 4

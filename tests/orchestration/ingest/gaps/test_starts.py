@@ -194,6 +194,22 @@ def test_while_the_catalogue_is_first_read_there_is_one_gap_of_all(world):
     assert all(gap[4] is not None for gap in world.gaps())
 
 
+def test_a_run_that_leads_again_after_another_saw_the_end_of_the_first_read_opens_gaps_of_new_markets(world):
+    insert(world.conn, "settings", {"name": "discovery", "value": {"tried_at": "2026-01-01T00:00:00Z"}})
+    world.sync_books(world.add_market(created_at=BEGAN), BEGAN + MINUTE)
+    world.update()
+    world.conn.execute("update settings set value = value || '{\"full_at\": \"2026-01-01\"}' where name = 'discovery'")
+    LeaderWorld(world.conn, world.add_market, "another").update()
+
+    listed = BEGAN + 9 * MINUTE
+    market = world.add_market(created_at=listed)
+    world.since_ms = BEGAN_MS + 60_000
+    world.update()
+
+    assert [gap[2:4] for gap in world.gaps() if gap[1] == market["market_key"]] == [(LISTED, listed)] * 2
+    assert all(gap[4] is not None for gap in world.gaps() if gap[2] == READING)
+
+
 def test_very_many_at_once_are_one_gap_of_all(world, monkeypatch):
     monkeypatch.setattr(starts, "MAX_MARKETS_PER_LOSS", 2)
     markets = [world.add_market(created_at=BEGAN + n * MINUTE) for n in (3, 1, 2)]
