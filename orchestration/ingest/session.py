@@ -233,7 +233,7 @@ class LiveSession:
         if committer.leading and now_ms >= committer.led_since_ms:
             led_ms, since_ms = committer.led_ms, committer.led_since_ms
             await self._run_in("housekeeping", self.housekeeping.check_starts, self.receiver.starts, since_ms=since_ms)
-            if committer.led_ms == led_ms:
+            if committer.leading and committer.led_ms == led_ms:  # not in a takeover, which sets it anew
                 committer.unseen_ms = None
             if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record
                 self._stats_at = now

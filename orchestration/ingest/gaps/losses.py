@@ -68,11 +68,11 @@ class Saving(msgspec.Struct):
 
 
 class Lead(NamedTuple):
-    """The last time that this run led, in the exchange's time (ms)."""
+    """When this run last led, in the exchange's time (ms)."""
 
     from_ms: int = 0  # another run has committed what was before
     to_ms: int = 0  # others take what was before for committed by this run; 0: it leads, or has not led yet
-    ended_at: float = 0.0  # monotonic
+    ended_at: float = 0.0  # monotonic; while it leads, that of the lead before
 
 
 class Losses:
@@ -137,14 +137,13 @@ class Losses:
         The other may have closed gaps that this run has left open: what goes on gets new ones. At 0 nobody has led.
         """
         self.forget(ms)
-        self._lead = Lead(ms or self._lead.from_ms)
+        self._lead = Lead(ms or self._lead.from_ms, ended_at=self._lead.ended_at)
         for loss in [*self.all]:
             if loss.part_of or (loss.saving and not loss.gap_ids):
                 continue
-            begin_ms = max(loss.from_ms, self._lead.from_ms)
+            loss.from_ms = max(loss.from_ms, self._lead.from_ms)
             if ms and loss.gap_ids and loss.to_ms is None:
-                self._split(loss, begin_ms)
-            loss.from_ms = begin_ms
+                self._split(loss, loss.from_ms)
 
     def _set_aside(self, loss: Loss) -> None:
         """Split off what of a loss was while this run led, if it leads no longer and may still write that."""

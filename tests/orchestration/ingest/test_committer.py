@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import json
 from contextlib import contextmanager
 
 import msgspec
@@ -313,6 +314,27 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
     committer.exchange_ms = NOW + 60_000
     losses.all.clear()
     assert committer.committed_ms() == (NOW + 2_000 if newest < 8 else NOW + 60_000), "its start is in no gap yet"
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_progress_that_waits_for_starts_waits_in_the_next_lead_too_unless_another_run_has_led_between(
+    leader, conn, another
+):
+    add_former_leader(conn, NOW + 2_000, ago=dt.timedelta(seconds=20))
+    committer, *_ = make_committer(leader)
+    committer.leases, committer.unseen_ms = [], None
+    tick(committer)
+    committer.unseen_ms, committer.exchange_ms = NOW + 2_000, NOW + 60_000
+    committer._losses.all.clear()
+    committer.lose_lead()
+    if another:
+        detail = json.dumps({"written_ms": NOW + 50_000, "led_ms": committer.led_ms + 1})
+        conn.execute("update feed_leases set detail = %s::jsonb", [detail])
+    committer._retry_at = 0.0
+    tick(committer)
+
+    assert committer.leading
+    assert committer.unseen_ms == (None if another else NOW + 2_000)
 
 
 def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn):

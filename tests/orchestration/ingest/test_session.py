@@ -156,15 +156,17 @@ def test_a_run_that_has_taken_the_lead_again_while_it_asked_keeps_it():
     assert asyncio.run(leading())
 
 
-@pytest.mark.parametrize("leads_again", [True, False])
-def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_in_the_same_lead(leads_again):
+@pytest.mark.parametrize("meanwhile", [None, "lost", "taken over", "led again"])
+def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_in_the_same_lead(meanwhile):
     async def unseen_ms():
         session = make_session()
 
         async def run_in(_thread, call, *_, **__):
             name = getattr(call, "func", call).__name__
-            if name == "check_starts" and leads_again:
-                session.committer.led_ms += 1
+            if name == "check_starts":
+                session.committer.led_ms += meanwhile == "led again"
+                session.committer.role = "standby" if meanwhile in ("lost", "taken over") else "leader"
+                session.committer.taking_over = meanwhile == "taken over"
             return answers(name)
 
         session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
@@ -172,7 +174,7 @@ def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_i
         await session._beat()
         return session.committer.unseen_ms
 
-    assert asyncio.run(unseen_ms()) == (5 if leads_again else None)
+    assert asyncio.run(unseen_ms()) == (5 if meanwhile else None)
 
 
 @pytest.mark.parametrize("counts", [True, False])

@@ -77,11 +77,15 @@ def test_losses_of_a_run_that_takes_the_lead_begin_where_the_last_leader_ended(l
     assert {(gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {(0, 5), (10, 20), (15, None)}
 
 
-def test_what_goes_on_at_a_takeover_gets_a_new_gap_as_the_last_leader_may_have_closed_the_old_one(losses, conn):
+@pytest.mark.parametrize("lasting", [False, True])
+def test_what_goes_on_at_a_takeover_gets_a_new_gap_as_the_last_leader_may_have_closed_the_old_one(
+    losses, conn, lasting
+):
     still = losses.add(Loss("silent", NOW, None, None))
-    still.lasting = True
+    still.lasting = lasting
     save(losses, conn)
     losses.begin_at(NOW + 10)
+    assert losses.unsaved_ms() == NOW + 10, "the last leader has committed what was before"
     save(losses, conn, NOW + 30)
 
     assert {(gap[2] - NOW, gap[3] and gap[3] - NOW) for gap in gaps(conn)} == {(0, 10), (10, None)}
@@ -136,6 +140,19 @@ def test_a_loss_of_a_former_lead_in_which_nothing_happened_is_no_gap(losses, con
     save(losses, conn, NOW + 30, leading=False)
 
     assert gaps(conn) == losses.all == []
+
+
+def test_a_run_that_leads_again_waits_for_what_it_may_have_lost_in_its_former_lead(losses, conn):
+    loss = losses.add(Loss("silent", NOW, None, None))
+    losses.leave(NOW + 10)
+    losses.begin_at(NOW + 20)
+    save(losses, conn, NOW + 30)
+    assert spans(conn) == {("silent", 20, None)}
+
+    loss.to_ms, loss.missed = NOW + 40, False
+    save(losses, conn, NOW + 40)
+    assert {(gap[2] - NOW, gap[6]) for gap in gaps(conn)} == {(20, UNCHANGED)}
+    assert losses.all == []
 
 
 def test_a_minute_after_its_lead_a_run_waits_no_longer_for_what_it_may_have_lost_then(losses, conn, monkeypatch):
