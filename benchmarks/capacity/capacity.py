@@ -285,6 +285,7 @@ def quality_pass(url: str, supervisor: Supervisor, progress: ProgressReporter) -
         target=Target("value", "<=", period_s),
         detail={
             "rows": sum(passed.rows.values()),
+            "shares of the markets": passed.share.shares,
             "checks that failed": len(passed.failed),
             "seconds of the first pass": took[0],
             "passes": len(took),

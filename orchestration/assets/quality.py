@@ -43,6 +43,10 @@ def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -
     context.log.info(
         "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
     )
+    if passed.share.shares > 1:
+        context.log.info(
+            "too many rows for a pass: of the feed's tables, one in %s markets was checked", passed.share.shares
+        )
     for table, (since, until) in passed.skipped.items():
         context.log.warning("rows of %s from %s to %s were not checked: no pass for too long", table, since, until)
     for suite in suites:
@@ -61,6 +65,10 @@ def result(suite: Suite, passed: PassResult) -> dg.AssetCheckResult:
         "checks_failed": len(failed),
         "seconds": round(passed.seconds[suite.table], 3),
     }
+    whose = ""
+    if suite.by_market and passed.share.shares > 1:
+        metadata["markets_checked"] = f"1 in {passed.share.shares}"
+        whose = f", of one in {passed.share.shares} markets"
     if (skipped := passed.skipped.get(suite.table)) is not None:
         metadata["skipped"] = " to ".join(instant.isoformat(timespec="seconds") for instant in skipped)
     for one in failed:
@@ -71,7 +79,9 @@ def result(suite: Suite, passed: PassResult) -> dg.AssetCheckResult:
         check_name=suite.name,
         passed=not failed,
         severity=dg.AssetCheckSeverity.ERROR if worst else dg.AssetCheckSeverity.WARN,
-        description=f"broken: {said}" if failed else f"{len(results)} checks hold of {metadata['rows_checked']} rows",
+        description=f"broken: {said}"
+        if failed
+        else f"{len(results)} checks hold of {metadata['rows_checked']} rows{whose}",
         metadata=metadata,
     )
 

@@ -59,13 +59,15 @@ class Suite:
     """With numbers and blocks: max rows per pass; the next pass continues."""
     stored_in: str | None = None
     """The table that has the rows, if another: packed."""
+    by_market: bool = False
+    """Whether a pass may check the rows of a share of the markets: they are as many as the feed's."""
     lay_out: Callable[..., int] | None = None
     """Copies the new rows into the temporary table, if not the query of the table's name."""
 
     @property
     def takes(self) -> tuple[str, ...]:
         """Return the parameters of the query that finds the rows."""
-        return TAKES[self.by]
+        return TAKES[self.by] + (("shares", "turn") if self.by_market else ())
 
     @property
     def fresh(self) -> str:

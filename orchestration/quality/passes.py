@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,6 +30,8 @@ OVERLAP = timedelta(minutes=1)  # later rows are found when whoever filled them 
 LOOK_BACK = timedelta(minutes=10)  # of the first pass
 SAMPLES = 10  # rows of a failed check that are stored
 MAX_SPAN = timedelta(hours=1)  # max span of a pass after a long pause; older rows are reported as skipped
+MAX_ROWS = 400_000  # of a table of the feed; if there are more, a share of the markets is checked
+COUNTED = {"feed_stats", "live_books"}  # these say how many there are
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,18 @@ class Result:
         }
 
 
+class Share(NamedTuple):
+    """The markets that a pass checks: one in so many."""
+
+    shares: int = 1
+    turn: int = 0
+    until_next: timedelta = timedelta(0)
+    """After how long the same markets are checked again."""
+
+
+ALL = Share()
+
+
 @dataclass
 class PassResult:
     """Result of a pass."""
@@ -76,6 +91,8 @@ class PassResult:
     rows: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
+    share: Share = ALL
+    """Of the tables whose suites are `by_market`."""
 
     @property
     def failed(self) -> list[Result]:
@@ -89,6 +106,8 @@ class SuiteProgress(NamedTuple):
     until: datetime | None = None
     after: int | None = None
     blocks: str | None = None
+    shares: int = 1
+    turn: int = 0
 
 
 def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> PassResult:
@@ -118,9 +137,12 @@ def _judged(
     passed, reached = PassResult(), {}
     queries.make_room(conn)
     mismatches = columns.mismatches(conn, [suite.stored_in or suite.table for suite in SUITES])
+    passed.share = share = _share(conn, now) if not COUNTED & mismatches.keys() else ALL
     for suite in (each for each in SUITES if (each.stored_in or each.table) not in mismatches):
         began = time.monotonic()
         last = SuiteProgress(*(queries.reached(conn, suite=suite.table) or ()))
+        if suite.by_market:
+            last = last._replace(shares=share.shares, turn=share.turn)
         passed.rows[suite.table] = _lay_out(conn, suite, last, now)
         if "since" in suite.takes and last.until is not None and last.until < now - MAX_SPAN:
             passed.skipped[suite.table] = (last.until, now - MAX_SPAN)
@@ -139,10 +161,24 @@ def _judged(
     return passed, reached
 
 
+def _share(conn: psycopg.Connection[Any], now: datetime) -> Share:
+    """Return the markets to check: all unless the feed's tables have very many new rows, else the next in turn."""
+    tables = [suite.table for suite in SUITES if suite.by_market]
+    until, turn = queries.last_turn(conn, suites=tables) or (None, -1)
+    shares = math.ceil(queries.new_rows(conn, since=_since(until, now)) / MAX_ROWS)
+    if shares <= 1:
+        return ALL
+    until_next = min((shares + 1) * (now - until), MAX_SPAN) if until is not None else timedelta(0)
+    return Share(shares, (turn + 1) % shares, until_next)
+
+
+def _since(until: datetime | None, now: datetime) -> datetime:
+    return now - LOOK_BACK if until is None else max(until - OVERLAP, now - MAX_SPAN)
+
+
 def _lay_out(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now: datetime) -> int:
     """Copy the new rows into a temporary table, and analyse it for the planner."""
-    since = now - LOOK_BACK if last.until is None else max(last.until - OVERLAP, now - MAX_SPAN)
-    given = {"since": since, "after": last.after, "seen": last.blocks, "most": suite.most}
+    given = {**last._asdict(), "since": _since(last.until, now), "seen": last.blocks, "most": suite.most}
     lay_out = suite.lay_out or getattr(queries, suite.table)
     rows = lay_out(conn, **{name: given[name] for name in suite.takes})
     conn.execute(sql.SQL("analyze {}").format(sql.Identifier(suite.fresh)))
@@ -156,12 +192,12 @@ def _next(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now:
         return SuiteProgress(now, after)
     if suite.by == "blocks":
         return SuiteProgress(now, None, queries.reach_chain_blocks(conn, seen=last.blocks, most=suite.most))
-    return SuiteProgress(now)
+    return last._replace(until=now)
 
 
 def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
     results = [result.of(exchange) for result in passed.results for exchange in result.exchanges]
-    hold_s = 60 * tunables.value(conn, "quality_hold_min")
+    hold_s = max(60 * tunables.value(conn, "quality_hold_min"), passed.share.until_next.total_seconds())
     queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
 
 

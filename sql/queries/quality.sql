@@ -51,6 +51,14 @@ create or replace temp view fresh_numbers as
 select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks;
 
 -- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
+-- With `shares` and `turn`, those of one in so many markets.
+
+-- name: new_rows(since)$
+-- How many rows the largest table of the feed may have since then: those that it wrote, or the books that it confirmed.
+select greatest(
+    (select coalesce(sum(rows), 0) from feed_stats where ts >= :since),
+    (select count(*) from live_books where updated_at >= :since and verified)
+)::bigint;
 
 -- name: columns_amiss(declared)
 -- Columns of tables that are not as declared, being missing, unexpected, or of another type.
@@ -93,34 +101,35 @@ insert into fresh_events select * from events where updated_at >= :since;
 insert into fresh_market_status_changes
 select * from market_status_changes where change_id > coalesce(:after::bigint, 0) order by change_id limit :most;
 
--- name: trades(since)!
+-- name: trades(since, shares, turn)!
 -- Those since then, and those of gaps that have been filled since.
 insert into fresh_trades
-select * from trades where ts >= :since
+select * from trades where ts >= :since and market_key %% :shares::int = :turn::int
 union
 select t.* from coverage_gaps g
 join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)  -- of other shards, too
-where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since;
+where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since
+    and t.market_key %% :shares::int = :turn::int;
 
--- name: quotes(since)!
+-- name: quotes(since, shares, turn)!
 -- Those since then.
-insert into fresh_quotes select * from quotes where ts >= :since;
+insert into fresh_quotes select * from quotes where ts >= :since and market_key %% :shares::int = :turn::int;
 
--- name: book_events(since)!
+-- name: book_events(since, shares, turn)!
 -- Those since then.
-insert into fresh_book_events select * from book_events where ts >= :since;
+insert into fresh_book_events select * from book_events where ts >= :since and market_key %% :shares::int = :turn::int;
 
--- name: book_anchors(since)!
+-- name: book_anchors(since, shares, turn)!
 -- Those since then.
-insert into fresh_book_anchors select * from book_anchors where ts >= :since;
+insert into fresh_book_anchors select * from book_anchors where ts >= :since and market_key %% :shares::int = :turn::int;
 
--- name: live_prices(since)!
+-- name: live_prices(since, shares, turn)!
 -- Those that were confirmed since.
-insert into fresh_live_prices select * from live_prices where updated_at >= :since;
+insert into fresh_live_prices select * from live_prices where updated_at >= :since and market_key %% :shares::int = :turn::int;
 
--- name: live_books(since)!
+-- name: live_books(since, shares, turn)!
 -- Those that were written since, and are served.
-insert into fresh_live_books select * from live_books where updated_at >= :since and verified;
+insert into fresh_live_books select * from live_books where updated_at >= :since and verified and market_key %% :shares::int = :turn::int;
 
 -- name: new_stream_events(after, most)^
 -- The numbers of events to check: after the first, and up to the second.
@@ -160,23 +169,23 @@ select * from webhook_deliveries where state = 'waiting' and ended_at is null;
 -- Those that were written since.
 insert into fresh_exports select * from exports where created_at >= :since;
 
--- name: candles_1m(since)!
+-- name: candles_1m(since, shares, turn)!
 -- Those since ten minutes before: a minute is compared with its trades when late ones have come.
 insert into fresh_candles_1m
-select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes';
+select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes' and market_key %% :shares::int = :turn::int;
 
--- name: candles_1h(since)!
+-- name: candles_1h(since, shares, turn)!
 -- Those of the running hour, and of the one before while its last minute is looked at.
 insert into fresh_candles_1h
-select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC');
+select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC') and market_key %% :shares::int = :turn::int;
 
--- name: market_stats_24h(since)!
+-- name: market_stats_24h(since, shares, turn)!
 -- Those that were computed since.
-insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since;
+insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since and market_key %% :shares::int = :turn::int;
 
--- name: market_activity(since)!
+-- name: market_activity(since, shares, turn)!
 -- Those that were computed since.
-insert into fresh_market_activity select * from market_activity where computed_at >= :since;
+insert into fresh_market_activity select * from market_activity where computed_at >= :since and market_key %% :shares::int = :turn::int;
 
 -- name: market_rankings()!
 -- The newest one.
@@ -257,6 +266,10 @@ insert into fresh_leaderboards select * from leaderboards;
 -- When the last whole pass ended; null before the first.
 select max(ran_at) from quality_suites;
 
+-- name: last_turn(suites)^
+-- Up to when the last pass checked tables of which it may take a share of the markets, and which share it took.
+select until, turn from quality_suites where suite = any(:suites::text[]) order by until desc limit 1;
+
 -- name: reached(suite)^
 -- Up to when, and which number, and which blocks; null before the first pass.
 select until, after, blocks::text from quality_suites where suite = :suite;
@@ -286,13 +299,13 @@ select (
 )::text
 from (select range_agg(int8range(from_block, to_block, '[]')) as indexed from chain_ranges) as r;
 
--- name: reach(suite, stage, until, after, blocks, rows, seconds)!
+-- name: reach(suite, stage, until, after, blocks, shares, turn, rows, seconds)!
 -- Stores how far a suite has come.
-insert into quality_suites (suite, stage, until, after, blocks, ran_at, rows, seconds)
-values (:suite, :stage, :until, :after, :blocks::int8multirange, now(), :rows, :seconds)
+insert into quality_suites (suite, stage, until, after, blocks, shares, turn, ran_at, rows, seconds)
+values (:suite, :stage, :until, :after, :blocks::int8multirange, :shares, :turn, now(), :rows, :seconds)
 on conflict (suite) do update set
-    stage = excluded.stage, until = excluded.until, after = excluded.after, blocks = excluded.blocks, ran_at = now(),
-    rows = excluded.rows, seconds = excluded.seconds;
+    stage = excluded.stage, until = excluded.until, after = excluded.after, blocks = excluded.blocks, shares = excluded.shares,
+    turn = excluded.turn, ran_at = now(), rows = excluded.rows, seconds = excluded.seconds;
 
 -- --- Results ------------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Double, Identity, Index, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, Identity, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import INT8MULTIRANGE, JSONB
 
 from sql.tables.base import NOW, Time, metadata
@@ -20,6 +20,14 @@ quality_suites = Table(
     Column("ran_at", Time, nullable=False, server_default=NOW),
     Column("rows", BigInteger, nullable=False, comment="Of the last pass"),
     Column("seconds", Double, nullable=False),
+    Column(
+        "shares",
+        Integer,
+        nullable=False,
+        server_default=text("1"),
+        comment="The last pass checked the rows of one in so many markets; the others' are unchecked",
+    ),
+    Column("turn", Integer, nullable=False, server_default=text("0"), comment="Of which: market_key % shares"),
     comment="A row each suite: the next pass takes up where the last one ended",
 )
 

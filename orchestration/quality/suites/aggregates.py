@@ -57,12 +57,14 @@ AGGREGATES = (
             no_rows("of_trades", "A past minute's candle equals its trades.", "minutes_unlike_trades"),
             no_rows("none_missing", "A minute with trades has a candle.", "minutes_missing"),
         ),
+        by_market=True,
     ),
     Suite(
         "candles_1h",
         STAGE,
         "candles_1h",
         (*_candle("hour"), no_rows("of_minutes", "An hour's candle equals its minutes.", "hours_unlike_minutes")),
+        by_market=True,
     ),
     Suite(
         "market_stats_24h",
@@ -82,6 +84,7 @@ AGGREGATES = (
             of_market(),
             not_ahead("computed_at"),
         ),
+        by_market=True,
     ),
     Suite(
         "market_activity",
@@ -106,6 +109,7 @@ AGGREGATES = (
             of_market(outcome=False),
             not_ahead("computed_at"),
         ),
+        by_market=True,
     ),
     Suite(
         "market_rankings",
@@ -118,7 +122,7 @@ AGGREGATES = (
         ),
         by="whole",
     ),
-    Suite("book_anchors", STAGE, "book_anchors", (*whole_book(), of_market(), not_ahead())),
+    Suite("book_anchors", STAGE, "book_anchors", (*whole_book(), of_market(), not_ahead()), by_market=True),
     Suite(
         "signals",
         "analysis",

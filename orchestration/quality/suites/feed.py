@@ -62,12 +62,14 @@ FEED = (
                 severity="warn",
             ),
         ),
+        by_market=True,
     ),
     Suite(
         "quotes",
         STAGE,
         "quotes",
         (price("bid", most=WITHIN), price("ask", most=WITHIN), _SIZES, _NOT_CROSSED, _MID, of_market(), not_ahead()),
+        by_market=True,
     ),
     Suite(
         "book_events",
@@ -94,6 +96,7 @@ FEED = (
             in_order(),
             no_rows("once", "No change is stored twice under different IDs.", "book_events_twice"),
         ),
+        by_market=True,
     ),
     Suite(
         "live_prices",
@@ -116,8 +119,9 @@ FEED = (
                 severity="warn",
             ),
         ),
+        by_market=True,
     ),
-    Suite("live_books", STAGE, "live_books", (*whole_book(), of_market(), not_ahead())),
+    Suite("live_books", STAGE, "live_books", (*whole_book(), of_market(), not_ahead()), by_market=True),
     Suite(
         "stream_events",
         STAGE,

@@ -10,6 +10,8 @@ import pytest
 from orchestration.assets import quality
 from orchestration.definitions import defs
 from orchestration.feeds.keeper import Run
+from orchestration.quality.expecting import SCHEMA
+from orchestration.quality.passes import PassResult, Result, Share
 from orchestration.quality.suites import SUITES
 from orchestration.resources import Database
 from sql import database
@@ -103,6 +105,18 @@ def test_every_suite_is_answered_with_its_rows_its_severity_and_samples(checked)
     assert "| 1500000 |" in trades.metadata["price"].value
     assert "0x73686f7274" in trades.metadata["tx_hash"].value
     assert answered["quotes_quality"].passed
+
+
+def test_a_pass_over_a_share_of_the_markets_says_so():
+    trades, exports = (next(suite for suite in SUITES if suite.table == table) for table in ("trades", "exports"))
+    passed = PassResult(rows={"trades": 7, "exports": 1}, seconds={"trades": 1.0, "exports": 1.0}, share=Share(4))
+    passed.results = [Result(suite, SCHEMA, 7, 0) for suite in (trades, exports)]
+
+    answers = [quality.result(suite, passed) for suite in (trades, exports)]
+
+    assert answers[0].description == "1 checks hold of 7 rows, of one in 4 markets"
+    assert answers[0].metadata["markets_checked"].value == "1 in 4"
+    assert "markets_checked" not in answers[1].metadata
 
 
 def test_every_suite_has_an_asset_and_says_what_it_expects():

@@ -117,6 +117,44 @@ def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add
     assert "trades.price" in failed(filled)
 
 
+def test_of_too_many_rows_a_pass_checks_those_of_a_share_of_the_markets_and_the_next_one_anothers(
+    database_url, conn, add_market, add_trades, monkeypatch
+):
+    monkeypatch.setattr(passes, "MAX_ROWS", 100)
+    now, markets = datetime.now(UTC), [add_market() for _ in range(6)]
+    later = now + 20 * MINUTE  # in the future, so that each pass finds them
+    for market in markets:
+        add_trades(market, [{"ts": later, "price": "1.5"}])
+    insert(
+        conn,
+        "feed_stats",
+        {"ts": later, "feed": "polymarket", "run_id": "me", "messages": 1, "rows": 201, "lag_counts": []},
+    )
+
+    checked, held = [], []
+    for nth, shares in enumerate((3, 3, 3, 1)):
+        if shares == 1:
+            conn.execute("update feed_stats set rows = 100")
+        passed = passes.run(database_url, now + nth * 5 * MINUTE)
+        held += conn.execute(
+            "select counts_until - ran_at from quality_checks where (suite, name) = ('trades', 'price')"
+        ).fetchone()
+        assert passed.share.shares == shares
+        (rows,) = (result.samples for result in passed.failed if result.name == "trades.price")
+        checked.append({row["market_key"] for row in rows})
+        (stored,) = conn.execute("select shares, turn from quality_suites where suite = 'trades'").fetchall()
+        assert stored[0] == shares
+        assert {key % shares for key in checked[-1]} == {stored[1]}
+
+    keys = {market["market_key"] for market in markets}
+    assert [len(each) for each in checked] == [2, 2, 2, 6]
+    assert held == [10 * MINUTE, 20 * MINUTE, 20 * MINUTE, 10 * MINUTE], "until they are checked again"
+    assert set.union(*checked[:3]) == checked[3] == keys
+    assert conn.execute(
+        "select distinct shares from quality_suites where suite in ('exports', 'markets')"
+    ).fetchall() == [(1,)]
+
+
 @pytest.fixture
 def of_chain(monkeypatch):
     """Run passes over blocks and settlements alone, some blocks at a time."""

@@ -1,0 +1,1 @@
+alter table quality_suites drop column turn, drop column shares;
