@@ -285,7 +285,7 @@ def quality_pass(url: str, supervisor: Supervisor, progress: ProgressReporter) -
         target=Target("value", "<=", period_s),
         detail={
             "rows": sum(passed.rows.values()),
-            "shares of the markets": passed.share.shares,
+            "% of the markets": 100 * passed.share.groups / passes.GROUPS,
             "checks that failed": len(passed.failed),
             "seconds of the first pass": took[0],
             "passes": len(took),

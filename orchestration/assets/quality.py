@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from config import settings
+from config.exchanges import EXCHANGES
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import unfinished
 from orchestration.quality import exchanges, passes
@@ -43,10 +44,8 @@ def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -
     context.log.info(
         "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
     )
-    if passed.share.shares > 1:
-        context.log.info(
-            "too many rows for a pass: of the feed's tables, one in %s markets was checked", passed.share.shares
-        )
+    if passed.share.is_partial:
+        context.log.info("too many rows for a pass: those of %s of the markets were checked", passed.share.percent)
     for table, (since, until) in passed.skipped.items():
         context.log.warning("rows of %s from %s to %s were not checked: no pass for too long", table, since, until)
     for suite in suites:
@@ -57,7 +56,9 @@ def result(suite: Suite, passed: PassResult) -> dg.AssetCheckResult:
     """Convert a suite's outcome into Dagster's check result."""
     results = [one for one in passed.results if one.suite is suite]
     failed = [one for one in results if one.rows_failed]
-    worst = any(one.check.severity == "fail" for one in failed)
+    names = {each.own(suite.table) for each in EXCHANGES.values()}
+    standing = [one for one in passed.standing if one.suite in names] if suite.by_market else []
+    worst = "fail" in {*(one.check.severity for one in failed), *(one.severity for one in standing)}
     metadata: dict[str, Any] = {
         "rows_checked": passed.rows.get(suite.table, 0),
         "rows_failed": sum(one.rows_failed for one in failed),
@@ -65,23 +66,24 @@ def result(suite: Suite, passed: PassResult) -> dg.AssetCheckResult:
         "checks_failed": len(failed),
         "seconds": round(passed.seconds[suite.table], 3),
     }
-    whose = ""
-    if suite.by_market and passed.share.shares > 1:
-        metadata["markets_checked"] = f"1 in {passed.share.shares}"
-        whose = f", of one in {passed.share.shares} markets"
+    of = ""
+    if suite.by_market and passed.share.is_partial:
+        metadata["markets_checked"] = passed.share.percent
+        of = f", of {passed.share.percent} of the markets"
     if (skipped := passed.skipped.get(suite.table)) is not None:
         metadata["skipped"] = " to ".join(instant.isoformat(timespec="seconds") for instant in skipped)
     for one in failed:
         metadata[one.check.name] = dg.MetadataValue.md(_table(one))
-    said = ", ".join(f"{one.check.name} ({one.rows_failed})" for one in failed)
+    said = [f"broken: {', '.join(f'{one.check.name} ({one.rows_failed})' for one in failed)}"] if failed else []
+    if standing:
+        lately = ", ".join(f"{one.name} ({one.failed_at:%H:%M} UTC)" for one in standing)
+        said.append(f"failed lately, and not all of the markets have been checked again: {lately}")
     return dg.AssetCheckResult(
         asset_key=suite.asset,
         check_name=suite.name,
-        passed=not failed,
+        passed=not said,
         severity=dg.AssetCheckSeverity.ERROR if worst else dg.AssetCheckSeverity.WARN,
-        description=f"broken: {said}"
-        if failed
-        else f"{len(results)} checks hold of {metadata['rows_checked']} rows{whose}",
+        description="; ".join(said) or f"{len(results)} checks hold of {metadata['rows_checked']} rows{of}",
         metadata=metadata,
     )
 

@@ -60,14 +60,14 @@ class Suite:
     stored_in: str | None = None
     """The table that has the rows, if another: packed."""
     by_market: bool = False
-    """Whether a pass may check the rows of a share of the markets: they are as many as the feed's."""
+    """Whether a pass may check the rows of some of the markets: they are as many as the feed's."""
     lay_out: Callable[..., int] | None = None
     """Copies the new rows into the temporary table, if not the query of the table's name."""
 
     @property
     def takes(self) -> tuple[str, ...]:
         """Return the parameters of the query that finds the rows."""
-        return TAKES[self.by] + (("shares", "turn") if self.by_market else ())
+        return TAKES[self.by] + (("from_group", "groups") if self.by_market and self.by == "time" else ())
 
     @property
     def fresh(self) -> str:

@@ -30,7 +30,9 @@ OVERLAP = timedelta(minutes=1)  # later rows are found when whoever filled them 
 LOOK_BACK = timedelta(minutes=10)  # of the first pass
 SAMPLES = 10  # rows of a failed check that are stored
 MAX_SPAN = timedelta(hours=1)  # max span of a pass after a long pause; older rows are reported as skipped
-MAX_ROWS = 400_000  # of a table of the feed; if there are more, a share of the markets is checked
+MAX_ROWS = 400_000  # about, of a table of the feed; if there are more, some of the markets are checked
+GROUPS = 1_000  # of markets, by their key; a pass checks those of the next groups in turn
+MIN_GROUPS = 10  # of a pass
 COUNTED = {"feed_stats", "live_books"}  # these say how many there are
 
 
@@ -56,7 +58,7 @@ class Result:
         """Return the exchanges that have a result of their own."""
         return [each for each in EXCHANGES.values() if each is DEFAULT or self.suite.stage in exchanges.BY_EXCHANGE]
 
-    def of(self, exchange: Exchange) -> dict[str, Any]:
+    def of(self, exchange: Exchange, hold: timedelta) -> dict[str, Any]:
         """Return an exchange's result as it is stored; `rows_checked` are those of all exchanges."""
         failed, rows = self.by_exchange.get(exchange.name, (0, []))
         return {
@@ -68,19 +70,39 @@ class Result:
             "rows_failed": failed,
             "samples": rows[:SAMPLES],
             "is_default": exchange is DEFAULT,
+            "hold_s": hold.total_seconds(),
         }
 
 
 class Share(NamedTuple):
-    """The markets that a pass checks: one in so many."""
+    """The markets that a pass checks: those of some of the groups."""
 
-    shares: int = 1
-    turn: int = 0
-    until_next: timedelta = timedelta(0)
-    """After how long the same markets are checked again."""
+    from_group: int = 0
+    groups: int = GROUPS
+    round: timedelta = timedelta(0)
+    """After how long the same markets have been checked again."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some markets are left unchecked."""
+        return self.groups < GROUPS
+
+    @property
+    def percent(self) -> str:
+        """Return the share of the markets."""
+        return f"{100 * self.groups / GROUPS:g} %"
 
 
 ALL = Share()
+
+
+class StandingFailure(NamedTuple):
+    """A failure that still counts against its stage."""
+
+    suite: str
+    name: str
+    severity: str
+    failed_at: datetime
 
 
 @dataclass
@@ -93,6 +115,8 @@ class PassResult:
     skipped: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
     share: Share = ALL
     """Of the tables whose suites are `by_market`."""
+    standing: list[StandingFailure] = field(default_factory=list)
+    """Failures of those of earlier passes whose markets may not have been checked again yet."""
 
     @property
     def failed(self) -> list[Result]:
@@ -106,8 +130,8 @@ class SuiteProgress(NamedTuple):
     until: datetime | None = None
     after: int | None = None
     blocks: str | None = None
-    shares: int = 1
-    turn: int = 0
+    from_group: int = 0
+    groups: int = GROUPS
 
 
 def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> PassResult:
@@ -125,6 +149,8 @@ def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> PassRes
         whole = len(suites) == len(SUITES)
         with conn.transaction():
             _note(conn, passed)
+            if passed.share.is_partial:
+                passed.standing = [StandingFailure(*row) for row in queries.standing(conn)]
             if whole:
                 _reach(conn, passed, reached)
     return passed
@@ -142,7 +168,7 @@ def _judged(
         began = time.monotonic()
         last = SuiteProgress(*(queries.reached(conn, suite=suite.table) or ()))
         if suite.by_market:
-            last = last._replace(shares=share.shares, turn=share.turn)
+            last = last._replace(from_group=share.from_group, groups=share.groups)
         passed.rows[suite.table] = _lay_out(conn, suite, last, now)
         if "since" in suite.takes and last.until is not None and last.until < now - MAX_SPAN:
             passed.skipped[suite.table] = (last.until, now - MAX_SPAN)
@@ -164,12 +190,13 @@ def _judged(
 def _share(conn: psycopg.Connection[Any], now: datetime) -> Share:
     """Return the markets to check: all unless the feed's tables have very many new rows, else the next in turn."""
     tables = [suite.table for suite in SUITES if suite.by_market]
-    until, turn = queries.last_turn(conn, suites=tables) or (None, -1)
-    shares = math.ceil(queries.new_rows(conn, since=_since(until, now)) / MAX_ROWS)
-    if shares <= 1:
+    until, next_group = queries.last_share(conn, suites=tables) or (None, 0)
+    rows = queries.new_rows(conn, since=_since(until, now))
+    if rows <= MAX_ROWS:
         return ALL
-    until_next = min((shares + 1) * (now - until), MAX_SPAN) if until is not None else timedelta(0)
-    return Share(shares, (turn + 1) % shares, until_next)
+    groups = max(MIN_GROUPS, GROUPS * MAX_ROWS // rows)
+    passes = 1 + math.ceil(GROUPS / groups)
+    return Share(next_group % GROUPS, groups, min(passes * (now - (until or now)), MAX_SPAN))
 
 
 def _since(until: datetime | None, now: datetime) -> datetime:
@@ -189,16 +216,19 @@ def _next(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now:
     """Return how far the suite has come with the prepared rows."""
     if suite.by == "number":
         after = getattr(queries, f"reach_{suite.table}")(conn, after=last.after, most=suite.most)
-        return SuiteProgress(now, after)
+        return last._replace(until=now, after=after)
     if suite.by == "blocks":
         return SuiteProgress(now, None, queries.reach_chain_blocks(conn, seen=last.blocks, most=suite.most))
     return last._replace(until=now)
 
 
 def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
-    results = [result.of(exchange) for result in passed.results for exchange in result.exchanges]
-    hold_s = max(60 * tunables.value(conn, "quality_hold_min"), passed.share.until_next.total_seconds())
-    queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
+    hold = timedelta(minutes=tunables.value(conn, "quality_hold_min"))
+    holds = {False: hold, True: max(hold, passed.share.round)}
+    results = [
+        result.of(exchange, holds[result.suite.by_market]) for result in passed.results for exchange in result.exchanges
+    ]
+    queries.note(conn, results=json.dumps(results, default=str))
 
 
 def _reach(conn: psycopg.Connection[Any], passed: PassResult, reached: dict[str, SuiteProgress]) -> None:

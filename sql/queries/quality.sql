@@ -51,12 +51,13 @@ create or replace temp view fresh_numbers as
 select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks;
 
 -- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
--- With `shares` and `turn`, those of one in so many markets.
+-- Of some of a thousand groups of markets, by their key: so many from one on.
 
 -- name: new_rows(since)$
--- How many rows the largest table of the feed may have since then: those that it wrote, or the books that it confirmed.
+-- How many rows the largest table of the feed may have since then: those that it wrote, or the books that it confirmed. Figures that
+-- cannot be true are for the checks to find.
 select greatest(
-    (select coalesce(sum(rows), 0) from feed_stats where ts >= :since),
+    (select coalesce(sum(rows), 0) from feed_stats where ts >= :since and ts < now() + interval '10 minutes' and rows between 0 and 1000000000),
     (select count(*) from live_books where updated_at >= :since and verified)
 )::bigint;
 
@@ -101,35 +102,35 @@ insert into fresh_events select * from events where updated_at >= :since;
 insert into fresh_market_status_changes
 select * from market_status_changes where change_id > coalesce(:after::bigint, 0) order by change_id limit :most;
 
--- name: trades(since, shares, turn)!
+-- name: trades(since, from_group, groups)!
 -- Those since then, and those of gaps that have been filled since.
 insert into fresh_trades
-select * from trades where ts >= :since and market_key %% :shares::int = :turn::int
+select * from trades where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int
 union
 select t.* from coverage_gaps g
 join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)  -- of other shards, too
 where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since
-    and t.market_key %% :shares::int = :turn::int;
+    and (t.market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: quotes(since, shares, turn)!
+-- name: quotes(since, from_group, groups)!
 -- Those since then.
-insert into fresh_quotes select * from quotes where ts >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_quotes select * from quotes where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: book_events(since, shares, turn)!
+-- name: book_events(since, from_group, groups)!
 -- Those since then.
-insert into fresh_book_events select * from book_events where ts >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_book_events select * from book_events where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: book_anchors(since, shares, turn)!
+-- name: book_anchors(since, from_group, groups)!
 -- Those since then.
-insert into fresh_book_anchors select * from book_anchors where ts >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_book_anchors select * from book_anchors where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: live_prices(since, shares, turn)!
+-- name: live_prices(since, from_group, groups)!
 -- Those that were confirmed since.
-insert into fresh_live_prices select * from live_prices where updated_at >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_live_prices select * from live_prices where updated_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: live_books(since, shares, turn)!
+-- name: live_books(since, from_group, groups)!
 -- Those that were written since, and are served.
-insert into fresh_live_books select * from live_books where updated_at >= :since and verified and market_key %% :shares::int = :turn::int;
+insert into fresh_live_books select * from live_books where updated_at >= :since and verified and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
 -- name: new_stream_events(after, most)^
 -- The numbers of events to check: after the first, and up to the second.
@@ -169,23 +170,24 @@ select * from webhook_deliveries where state = 'waiting' and ended_at is null;
 -- Those that were written since.
 insert into fresh_exports select * from exports where created_at >= :since;
 
--- name: candles_1m(since, shares, turn)!
+-- name: candles_1m(since, from_group, groups)!
 -- Those since ten minutes before: a minute is compared with its trades when late ones have come.
 insert into fresh_candles_1m
-select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes' and market_key %% :shares::int = :turn::int;
+select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes' and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: candles_1h(since, shares, turn)!
+-- name: candles_1h(since, from_group, groups)!
 -- Those of the running hour, and of the one before while its last minute is looked at.
 insert into fresh_candles_1h
-select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC') and market_key %% :shares::int = :turn::int;
+select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC')
+    and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: market_stats_24h(since, shares, turn)!
+-- name: market_stats_24h(since, from_group, groups)!
 -- Those that were computed since.
-insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
--- name: market_activity(since, shares, turn)!
+-- name: market_activity(since, from_group, groups)!
 -- Those that were computed since.
-insert into fresh_market_activity select * from market_activity where computed_at >= :since and market_key %% :shares::int = :turn::int;
+insert into fresh_market_activity select * from market_activity where computed_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
 
 -- name: market_rankings()!
 -- The newest one.
@@ -266,9 +268,9 @@ insert into fresh_leaderboards select * from leaderboards;
 -- When the last whole pass ended; null before the first.
 select max(ran_at) from quality_suites;
 
--- name: last_turn(suites)^
--- Up to when the last pass checked tables of which it may take a share of the markets, and which share it took.
-select until, turn from quality_suites where suite = any(:suites::text[]) order by until desc limit 1;
+-- name: last_share(suites)^
+-- Up to when the last pass checked tables of which it may take some of the markets, and the group after those that it took.
+select until, from_group + groups from quality_suites where suite = any(:suites::text[]) order by until desc limit 1;
 
 -- name: reached(suite)^
 -- Up to when, and which number, and which blocks; null before the first pass.
@@ -299,23 +301,28 @@ select (
 )::text
 from (select range_agg(int8range(from_block, to_block, '[]')) as indexed from chain_ranges) as r;
 
--- name: reach(suite, stage, until, after, blocks, shares, turn, rows, seconds)!
+-- name: reach(suite, stage, until, after, blocks, from_group, groups, rows, seconds)!
 -- Stores how far a suite has come.
-insert into quality_suites (suite, stage, until, after, blocks, shares, turn, ran_at, rows, seconds)
-values (:suite, :stage, :until, :after, :blocks::int8multirange, :shares, :turn, now(), :rows, :seconds)
+insert into quality_suites (suite, stage, until, after, blocks, from_group, groups, ran_at, rows, seconds)
+values (:suite, :stage, :until, :after, :blocks::int8multirange, :from_group, :groups, now(), :rows, :seconds)
 on conflict (suite) do update set
-    stage = excluded.stage, until = excluded.until, after = excluded.after, blocks = excluded.blocks, shares = excluded.shares,
-    turn = excluded.turn, ran_at = now(), rows = excluded.rows, seconds = excluded.seconds;
+    stage = excluded.stage, until = excluded.until, after = excluded.after, blocks = excluded.blocks, from_group = excluded.from_group,
+    groups = excluded.groups, ran_at = now(), rows = excluded.rows, seconds = excluded.seconds;
 
 -- --- Results ------------------------------------------------------------------------------------------------------------------
 
--- name: note(results, hold_s)!
+-- name: standing()
+-- Failures of earlier passes that still count.
+select suite, name, severity, failed_at from quality_checks where rows_failed = 0 and counts_until > now() order by suite, name;
+
+-- name: note(results)!
 -- Stores a pass's findings, the newest result of each check and the history of those that had rows to check. A failure counts against
 -- its stage while it lasts, and for some time after, as the next pass checks other rows.
 with given as (
     select r.*
     from jsonb_to_recordset(:results::jsonb) as r (
-        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb, is_default boolean
+        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb, is_default boolean,
+        hold_s float8
     )
     -- Of another exchange than Polymarket, those that fail, and those that failed before.
     where is_default or rows_failed > 0 or exists (select from quality_checks c where (c.suite, c.name) = (r.suite, r.name))
@@ -329,7 +336,7 @@ kept as (
 insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
 select
     suite, name, stage, severity, now(), rows_checked, rows_failed,
-    case when rows_failed > 0 then now() end, case when rows_failed > 0 then now() + make_interval(secs => :hold_s::float8) end
+    case when rows_failed > 0 then now() end, case when rows_failed > 0 then now() + make_interval(secs => hold_s) end
 from given
 on conflict (suite, name) do update set
     stage = excluded.stage, severity = excluded.severity, ran_at = now(),

@@ -21,13 +21,19 @@ quality_suites = Table(
     Column("rows", BigInteger, nullable=False, comment="Of the last pass"),
     Column("seconds", Double, nullable=False),
     Column(
-        "shares",
+        "from_group",
         Integer,
         nullable=False,
-        server_default=text("1"),
-        comment="The last pass checked the rows of one in so many markets; the others' are unchecked",
+        server_default=text("0"),
+        comment="The first of the groups of markets (market_key % 1000) that the last pass checked",
     ),
-    Column("turn", Integer, nullable=False, server_default=text("0"), comment="Of which: market_key % shares"),
+    Column(
+        "groups",
+        Integer,
+        nullable=False,
+        server_default=text("1000"),
+        comment="How many groups, in a ring; the others are unchecked until it is their turn",
+    ),
     comment="A row each suite: the next pass takes up where the last one ended",
 )
 

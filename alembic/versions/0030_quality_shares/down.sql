@@ -1,1 +1,1 @@
-alter table quality_suites drop column turn, drop column shares;
+alter table quality_suites drop column groups, drop column from_group;

@@ -94,6 +94,7 @@ CATALOGUE = (
         ),
         by="number",
         most=20_000,
+        by_market=True,
     ),
     Suite(
         "events",

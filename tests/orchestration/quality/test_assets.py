@@ -11,7 +11,7 @@ from orchestration.assets import quality
 from orchestration.definitions import defs
 from orchestration.feeds.keeper import Run
 from orchestration.quality.expecting import SCHEMA
-from orchestration.quality.passes import PassResult, Result, Share
+from orchestration.quality.passes import PassResult, Result, Share, StandingFailure
 from orchestration.quality.suites import SUITES
 from orchestration.resources import Database
 from sql import database
@@ -107,16 +107,29 @@ def test_every_suite_is_answered_with_its_rows_its_severity_and_samples(checked)
     assert answered["quotes_quality"].passed
 
 
-def test_a_pass_over_a_share_of_the_markets_says_so():
-    trades, exports = (next(suite for suite in SUITES if suite.table == table) for table in ("trades", "exports"))
-    passed = PassResult(rows={"trades": 7, "exports": 1}, seconds={"trades": 1.0, "exports": 1.0}, share=Share(4))
-    passed.results = [Result(suite, SCHEMA, 7, 0) for suite in (trades, exports)]
+def test_a_pass_over_some_of_the_markets_says_so_and_declares_none_well_that_it_has_not_checked_again():
+    trades, quotes, exports = (
+        next(suite for suite in SUITES if suite.table == table) for table in ("trades", "quotes", "exports")
+    )
+    tables = (trades.table, quotes.table, exports.table)
+    passed = PassResult(rows=dict.fromkeys(tables, 7), seconds=dict.fromkeys(tables, 1.0), share=Share(0, 275))
+    passed.results = [Result(suite, SCHEMA, 7, 0) for suite in (trades, quotes, exports)]
+    passed.standing = [
+        StandingFailure(suite, "price", "fail", datetime(2026, 11, 20, 9, 5, tzinfo=UTC))
+        for suite in ("trades_kalshi", "exports")
+    ]
 
-    answers = [quality.result(suite, passed) for suite in (trades, exports)]
+    of_trades, of_quotes, of_exports = [quality.result(suite, passed) for suite in (trades, quotes, exports)]
 
-    assert answers[0].description == "1 checks hold of 7 rows, of one in 4 markets"
-    assert answers[0].metadata["markets_checked"].value == "1 in 4"
-    assert "markets_checked" not in answers[1].metadata
+    assert (of_trades.passed, of_trades.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert of_trades.description == (
+        "failed lately, and not all of the markets have been checked again: price (09:05 UTC)"
+    )
+    assert of_quotes.passed
+    assert of_quotes.description == "1 checks hold of 7 rows, of 27.5 % of the markets"
+    assert of_quotes.metadata["markets_checked"].value == "27.5 %"
+    assert of_exports.passed, "each pass checks all of them"
+    assert "markets_checked" not in of_exports.metadata
 
 
 def test_every_suite_has_an_asset_and_says_what_it_expects():

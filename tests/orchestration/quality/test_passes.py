@@ -117,42 +117,68 @@ def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add
     assert "trades.price" in failed(filled)
 
 
-def test_of_too_many_rows_a_pass_checks_those_of_a_share_of_the_markets_and_the_next_one_anothers(
+def test_of_too_many_rows_a_pass_checks_those_of_some_markets_and_the_next_one_goes_on_with_others(
     database_url, conn, add_market, add_trades, monkeypatch
 ):
     monkeypatch.setattr(passes, "MAX_ROWS", 100)
-    now, markets = datetime.now(UTC), [add_market() for _ in range(6)]
-    later = now + 20 * MINUTE  # in the future, so that each pass finds them
-    for market in markets:
-        add_trades(market, [{"ts": later, "price": "1.5"}])
-    insert(
-        conn,
-        "feed_stats",
-        {"ts": later, "feed": "polymarket", "run_id": "me", "messages": 1, "rows": 201, "lag_counts": []},
-    )
+    tunables.set_(conn, "quality_hold_min", "1")
+    now = datetime.now(UTC)
+    for group in (0, 299, 300, 699, 700, 999):
+        conn.execute(f"alter table markets alter column market_key restart with {7000 + group}")
+        add_trades(
+            add_market(), [{"ts": now + 8 * MINUTE, "price": "1.5"}]
+        )  # in the future, so that each pass finds them
+    stats = {"ts": now + 8 * MINUTE, "feed": "polymarket", "run_id": "me", "messages": 1, "lag_counts": []}
+    insert(conn, "feed_stats", {**stats, "rows": 0})
+    insert(conn, "feed_stats", {**stats, "rows": 10**15, "feed": "impossible"})
 
-    checked, held = [], []
-    for nth, shares in enumerate((3, 3, 3, 1)):
-        if shares == 1:
-            conn.execute("update feed_stats set rows = 100")
-        passed = passes.run(database_url, now + nth * 5 * MINUTE)
-        held += conn.execute(
+    found = []
+    for nth, rows in enumerate((330, 250, 250, 100)):
+        conn.execute("update feed_stats set rows = %s where feed = 'polymarket'", [rows])
+        passed = passes.run(database_url, now + nth * 2 * MINUTE)
+        (samples,) = (result.samples for result in passed.failed if result.name == "trades.price")
+        (held,) = conn.execute(
             "select counts_until - ran_at from quality_checks where (suite, name) = ('trades', 'price')"
         ).fetchone()
-        assert passed.share.shares == shares
-        (rows,) = (result.samples for result in passed.failed if result.name == "trades.price")
-        checked.append({row["market_key"] for row in rows})
-        (stored,) = conn.execute("select shares, turn from quality_suites where suite = 'trades'").fetchall()
-        assert stored[0] == shares
-        assert {key % shares for key in checked[-1]} == {stored[1]}
+        found.append((sorted(row["market_key"] - 7000 for row in samples), passed.share.percent, held))
 
-    keys = {market["market_key"] for market in markets}
-    assert [len(each) for each in checked] == [2, 2, 2, 6]
-    assert held == [10 * MINUTE, 20 * MINUTE, 20 * MINUTE, 10 * MINUTE], "until they are checked again"
-    assert set.union(*checked[:3]) == checked[3] == keys
-    assert conn.execute(
-        "select distinct shares from quality_suites where suite in ('exports', 'markets')"
-    ).fetchall() == [(1,)]
+    assert found == [
+        ([0, 299, 300], "30.3 %", MINUTE),
+        ([699, 700], "40 %", 8 * MINUTE),
+        ([0, 999], "40 %", 8 * MINUTE),
+        ([0, 299, 300, 699, 700, 999], "100 %", MINUTE),
+    ]
+
+
+def test_of_very_many_rows_a_pass_still_checks_those_of_some_markets(database_url, conn, monkeypatch):
+    monkeypatch.setattr(passes, "MAX_ROWS", 1)
+    stats = {"ts": datetime.now(UTC), "feed": "polymarket", "run_id": "me", "messages": 1, "lag_counts": []}
+    insert(conn, "feed_stats", {**stats, "rows": 10**9})
+
+    assert run(database_url).share.percent == "1 %"
+
+
+def test_a_failure_stands_while_only_some_markets_are_checked_and_the_hold_of_other_tables_is_the_usual_one(
+    database_url, conn, add_market, add_trades, monkeypatch
+):
+    monkeypatch.setattr(passes, "MAX_ROWS", 100)
+    now, market = datetime.now(UTC), add_market()
+    add_trades(market, [{"ts": now, "price": "1.5"}])
+    insert(conn, "coverage_gaps", {"kind": "trades", "cause": "", "from_ts": now})
+    first = run(database_url)
+    stats = {"ts": datetime.now(UTC), "feed": "polymarket", "run_id": "me", "messages": 1, "lag_counts": []}
+    insert(conn, "feed_stats", {**stats, "rows": 200})
+    conn.execute("delete from trades")
+    later = run(database_url, -5 * MINUTE)
+
+    assert first.standing == []
+    assert ("trades", "price", "fail") in [(one.suite, one.name, one.severity) for one in later.standing]
+    holds = dict(
+        conn.execute(
+            "select suite, counts_until - ran_at from quality_checks where counts_until > now() and rows_failed > 0"
+        ).fetchall()
+    )
+    assert holds == {"coverage_gaps": 10 * MINUTE}
 
 
 @pytest.fixture
