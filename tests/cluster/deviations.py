@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -46,6 +47,28 @@ GAPS = """
     select kind, cause, from_ts::time(1)::text, to_ts::time(1)::text, run_id, count(*), count(market_key)
     from coverage_gaps where filled_at is null group by kind, cause, from_ts, to_ts, run_id order by from_ts
 """
+HISTORY = """
+    select t.market_key, t.outcome, m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.status,
+        (select min(ts)::time(3)::text from book_events e where (e.market_key, e.outcome) = (t.market_key, t.outcome)),
+        (select value::text from settings where name = 'followed'),
+        (
+            select jsonb_agg(jsonb_build_array(
+                g.kind, g.cause, g.market_key, g.from_ts::time(3), g.to_ts::time(3), g.created_at::time(3), g.run_id,
+                g.filled_by, g.filled_at::time(3)
+            ) order by g.from_ts)
+            from coverage_gaps g
+            where (g.market_key = t.market_key or g.market_key is null)
+                and tstzrange(g.from_ts, g.to_ts) && tstzrange(%(at)s - interval '60 s', %(at)s + interval '30 s')
+        )
+    from tokens t join markets m using (market_key) where token_id = %(token)s
+"""
+RUNS_OF_FEEDS = """
+    select run_id, role, started_at::time(1)::text, beat_at::time(1)::text,
+        to_timestamp((detail ->> 'led_ms')::bigint / 1000.0)::time(3)::text,
+        to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)::time(3)::text
+    from feed_leases where feed = 'polymarket' order by started_at
+"""
+MAX_HISTORIES = 20
 READER = "cluster@example.com"
 
 
@@ -78,6 +101,14 @@ def deviations(
         used, leases = conn.execute(CREDITS, {"email": READER}).fetchone() or (0, 0)
         unfilled = conn.execute(GAPS).fetchall()
     report = audit(cluster.url, cluster.log)
+    rows = [*report.lost, *report.unrecorded, *report.in_gaps][:MAX_HISTORIES]
+    with psycopg.connect(cluster.url, autocommit=True) as conn:
+        histories = [
+            (row[0], at.isoformat(), *conn.execute(HISTORY, {"token": row[1], "at": at}).fetchall())
+            for row in rows
+            for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
+        ]
+        runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows else []
     try:
         report.assert_clean()
     except AssertionError as failed:
@@ -99,6 +130,8 @@ def deviations(
         "credits charged, what hosts hold included": int(used),
         "leases that hosts hold or lost": int(leases),
         "feed": str(report),
+        **{f"not stored {number}": str(history) for number, history in enumerate(histories, start=1)},
+        **{f"run of a feed {number}": str(run) for number, run in enumerate(runs, start=1)},
         "gaps that are not filled": str([" ".join(map(str, gap)) for gap in unfilled]),
         **{f"Dagster's runs {how}": number for how, number in cluster.ask_dagster(RUNS)},
     }

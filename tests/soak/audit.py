@@ -35,6 +35,8 @@ class Report(NamedTuple):
     """Not stored, in a gap that is not filled; by kind."""
     in_first_book: Counter[Any]
     """Changes of a book in the millisecond of its first snapshot, which has them; see docs/coverage.md."""
+    in_gaps: Counter[Any]
+    """The rows of `missing`."""
 
     def __str__(self) -> str:
         compared = ", ".join(f"{count:,} {kind}" for kind, count in self.compared.items())
@@ -119,6 +121,7 @@ def audit(database_url: str, log: Path, *, from_ms: int | None = None, to_ms: in
                 report.lost[kind, *row] += taken
             else:
                 report.missing[kind] += taken
+                report.in_gaps[kind, *row] += taken
     return report
 
 
