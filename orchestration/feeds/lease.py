@@ -1,5 +1,6 @@
 """Leases: each run's heartbeat and progress, when a leader may leave, and the connection that holds the lead."""
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterable
@@ -158,6 +159,11 @@ def successor(leases: Iterable[LeaseRow], run_id: str) -> LeaseRow | None:
     )
 
 
-def another_ready(leases: Iterable[LeaseRow], run_id: str) -> bool:
-    """Return whether another run is alive and could lead."""
-    return any(lease.alive and lease.ready for lease in leases if lease.run_id != run_id)
+def another_ready(leases: Iterable[LeaseRow], run_id: str, *, in_touch_s: float = math.inf) -> bool:
+    """Return whether another run is alive and could lead.
+
+    Runs that are silent may be so because the database was away. They count until this run has been in touch with it
+    for as long as they have to touch their leases.
+    """
+    others = (lease for lease in leases if lease.run_id != run_id and lease.role != "gone" and lease.ready)
+    return any(lease.fresh or in_touch_s < ALIVE_S for lease in others)

@@ -1,6 +1,7 @@
 """Commits batches to the database while this run leads, and keeps them in the ring while it is on standby."""
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic, time
@@ -30,6 +31,7 @@ MAX_COMMIT_BYTES = 9_000_000  # per transaction when catching up: some 20,000 le
 BEGINNING = "recording began before every book stood"
 MARGIN_MS = 2_000  # by how much the delays of two runs, or of two sockets, may differ
 BEGINNING_MS = 5_000  # recording counts from a leader's first figures, which are not written before this
+MAX_BEAT_PAUSE_S = 5.0  # after a longer one between two heartbeats the database may have been away
 RETRY_S = 0.1
 MAX_RETRY_S = 2.0
 
@@ -73,6 +75,7 @@ class Committer:
         self.role = "standby"
         self.taking_over = False  # it has the lead, and is finding out from where on it has to write
         self.leases: list[LeaseRow] | None = None  # None: the database was not reached yet
+        self.in_touch_since = 0.0  # monotonic: the heartbeats have reached the database without a pause
         self.lag = Lag()
         self.total = WriteResult()
         self.refused = 0
@@ -93,6 +96,7 @@ class Committer:
         self._in_thread = in_thread
         self._socket_newest_ms = socket_newest_ms
         self._run_id = run_id
+        self._heard_at = -math.inf  # monotonic
         self._begun = begun
         self._book_flush_ms = int(book_flush_s * 1000)
         self._ring_ms = int(ring_s * 1000)
@@ -105,6 +109,13 @@ class Committer:
     def leading(self) -> bool:
         """Whether this run leads."""
         return self.role == "leader"
+
+    def heard(self, leases: list[LeaseRow]) -> None:
+        """Take the leases that a heartbeat has found."""
+        self.leases, now = leases, monotonic()
+        if now - self._heard_at > MAX_BEAT_PAUSE_S:
+            self.in_touch_since = now
+        self._heard_at = now
 
     async def tick(self, *, ready: bool, may_lead: bool = True) -> None:
         """Close a batch and route it; request the lead if no better prepared run could take it."""
@@ -129,7 +140,7 @@ class Committer:
     def _may_request_lead(self, *, ready: bool) -> bool:
         if self.leases is None or monotonic() < self._retry_at:
             return False
-        return ready or not another_ready(self.leases, self._run_id)
+        return ready or not another_ready(self.leases, self._run_id, in_touch_s=monotonic() - self.in_touch_since)
 
     def obstacle(self) -> dict[str, Any]:
         """Return why this run, the leader, can write nothing, and since when (Unix seconds); on standby nothing."""

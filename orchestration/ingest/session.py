@@ -202,13 +202,10 @@ class LiveSession:
         self.receiver.normalizer.defers = self._defers()
         if committer.leading:
             committer.announce()  # never past a loss that is not written yet
-        committer.leases = await self._run_in(
-            "housekeeping",
-            self.housekeeping.beat,
-            committer.role,
-            self._detail(now),
-            ready=self.receiver.ready,
+        leases = await self._run_in(
+            "housekeeping", self.housekeeping.beat, committer.role, self._detail(now), ready=self.receiver.ready
         )
+        committer.heard(leases)
         if committer.leading:
             committer.held_ms = committer.announced_ms
         self._turn = await self._run_in("housekeeping", self.housekeeping.turn)

@@ -62,6 +62,18 @@ HISTORY = """
         )
     from tokens t join markets m using (market_key) where token_id = %(token)s
 """
+MARKETS_IN_GAPS = """
+    select g.cause, g.from_ts::time(3)::text, g.to_ts::time(3)::text, g.created_at::time(3)::text, g.run_id, m.market_key, m.status,
+        m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.closed_at::time(3)::text,
+        (select min(ts)::time(3)::text from book_events e where e.market_key = m.market_key),
+        (select count(*) from book_events e where e.market_key = m.market_key and e.ts between g.from_ts and g.to_ts),
+        (
+            select jsonb_agg(jsonb_build_array(o.kind, o.cause, o.from_ts::time(3), o.to_ts::time(3), o.created_at::time(3), o.run_id, o.filled_by))
+            from coverage_gaps o where o.market_key = m.market_key and o.gap_id <> g.gap_id
+        )
+    from coverage_gaps g join markets m using (market_key)
+    where g.filled_at is null and g.cause <> %(listed)s order by g.from_ts
+"""
 RUNS_OF_FEEDS = """
     select run_id, role, started_at::time(1)::text, beat_at::time(1)::text,
         to_timestamp((detail ->> 'led_ms')::bigint / 1000.0)::time(3)::text,
@@ -108,7 +120,8 @@ def deviations(
             for row in rows
             for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
         ]
-        runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows else []
+        odd_gaps = conn.execute(MARKETS_IN_GAPS, {"listed": LISTED}).fetchall()
+        runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows or odd_gaps else []
     try:
         report.assert_clean()
     except AssertionError as failed:
@@ -131,6 +144,7 @@ def deviations(
         "leases that hosts hold or lost": int(leases),
         "feed": str(report),
         **{f"not stored {number}": str(history) for number, history in enumerate(histories, start=1)},
+        **{f"market in a gap {number}": str(gap) for number, gap in enumerate(odd_gaps, start=1)},
         **{f"run of a feed {number}": str(run) for number, run in enumerate(runs, start=1)},
         "gaps that are not filled": str([" ".join(map(str, gap)) for gap in unfilled]),
         **{f"Dagster's runs {how}": number for how, number in cluster.ask_dagster(RUNS)},

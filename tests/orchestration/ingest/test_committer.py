@@ -3,15 +3,16 @@ import contextlib
 import datetime as dt
 import json
 from contextlib import contextmanager
+from time import monotonic
 
 import msgspec
 import psycopg
 import pytest
 
-from orchestration.feeds.lease import FeedLease
+from orchestration.feeds.lease import ALIVE_S, FeedLease, read_leases
 from orchestration.feeds.lease import progress as progress_of
 from orchestration.feeds.shards import Shard
-from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
+from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, MAX_BEAT_PAUSE_S, Committer
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.storage.backlog import Backlog
@@ -314,6 +315,33 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
     committer.exchange_ms = NOW + 60_000
     losses.all.clear()
     assert committer.committed_ms() == (NOW + 2_000 if newest < 8 else NOW + 60_000), "its start is in no gap yet"
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_run_is_in_touch_with_the_database_since_its_heartbeats_last_paused(leader, monkeypatch, paused):
+    committer, *_ = make_committer(leader)
+    for at in (100.0, 101.0, 101.0 + MAX_BEAT_PAUSE_S + paused):
+        monkeypatch.setattr("orchestration.ingest.committer.monotonic", lambda at=at: at)
+        committer.heard([])
+
+    assert committer.in_touch_since == (102.0 + MAX_BEAT_PAUSE_S if paused else 100.0)
+
+
+@pytest.mark.parametrize(
+    ("in_touch_s", "role", "leads"), [(0.0, "leader", False), (ALIVE_S, "leader", True), (0.0, "gone", True)]
+)
+def test_a_run_without_every_book_waits_for_those_that_were_silent_while_the_database_was_away(
+    leader, conn, in_touch_s, role, leads
+):
+    add_former_leader(conn, NOW, ago=dt.timedelta(seconds=20))
+    conn.execute("update feed_leases set role = %s", [role])
+    committer, *_ = make_committer(leader)
+    committer.leases, committer.in_touch_since = read_leases(conn, "polymarket"), monotonic() - in_touch_s
+    asyncio.run(committer.tick(ready=False))
+    assert committer.leading == leads
+
+    asyncio.run(committer.tick(ready=True))
+    assert committer.leading, "it has every book"
 
 
 @pytest.mark.parametrize("another", [False, True])
