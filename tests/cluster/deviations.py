@@ -63,12 +63,14 @@ HISTORY = """
     from tokens t join markets m using (market_key) where token_id = %(token)s
 """
 MARKETS_IN_GAPS = """
-    select g.cause, g.from_ts::time(3)::text, g.to_ts::time(3)::text, g.created_at::time(3)::text, g.run_id, m.market_key, m.status,
-        m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.closed_at::time(3)::text,
+    select g.cause, g.from_ts::time(3)::text, g.to_ts::time(3)::text, g.created_at::time(3)::text, g.run_id,
+        m.market_key, m.status, m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.closed_at::time(3)::text,
         (select min(ts)::time(3)::text from book_events e where e.market_key = m.market_key),
         (select count(*) from book_events e where e.market_key = m.market_key and e.ts between g.from_ts and g.to_ts),
         (
-            select jsonb_agg(jsonb_build_array(o.kind, o.cause, o.from_ts::time(3), o.to_ts::time(3), o.created_at::time(3), o.run_id, o.filled_by))
+            select jsonb_agg(jsonb_build_array(
+                o.kind, o.cause, o.from_ts::time(3), o.to_ts::time(3), o.created_at::time(3), o.run_id, o.filled_by
+            ))
             from coverage_gaps o where o.market_key = m.market_key and o.gap_id <> g.gap_id
         )
     from coverage_gaps g join markets m using (market_key)
