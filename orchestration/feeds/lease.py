@@ -165,5 +165,7 @@ def another_ready(leases: Iterable[LeaseRow], run_id: str, *, in_touch_s: float 
     Runs that are silent may be so because the database was away. They count until this run has been in touch with it
     for as long as they have to touch their leases.
     """
-    others = (lease for lease in leases if lease.run_id != run_id and lease.role != "gone" and lease.ready)
-    return any(lease.fresh or in_touch_s < ALIVE_S for lease in others)
+    others = [lease for lease in leases if lease.run_id != run_id and lease.role != "gone"]
+    if in_touch_s < ALIVE_S and any(lease.ready or lease.role == "leader" for lease in others if not lease.fresh):
+        return True
+    return any(lease.fresh and lease.ready for lease in others)

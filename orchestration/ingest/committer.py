@@ -75,7 +75,6 @@ class Committer:
         self.role = "standby"
         self.taking_over = False  # it has the lead, and is finding out from where on it has to write
         self.leases: list[LeaseRow] | None = None  # None: the database was not reached yet
-        self.in_touch_since = 0.0  # monotonic: the heartbeats have reached the database without a pause
         self.lag = Lag()
         self.total = WriteResult()
         self.refused = 0
@@ -96,7 +95,8 @@ class Committer:
         self._in_thread = in_thread
         self._socket_newest_ms = socket_newest_ms
         self._run_id = run_id
-        self._heard_at = -math.inf  # monotonic
+        # Monotonic: when the last heartbeat was sent, and since when they have reached the database without a pause.
+        self._heard_at, self._in_touch_since = -math.inf, 0.0
         self._begun = begun
         self._book_flush_ms = int(book_flush_s * 1000)
         self._ring_ms = int(ring_s * 1000)
@@ -110,12 +110,11 @@ class Committer:
         """Whether this run leads."""
         return self.role == "leader"
 
-    def heard(self, leases: list[LeaseRow]) -> None:
-        """Take the leases that a heartbeat has found."""
-        self.leases, now = leases, monotonic()
-        if now - self._heard_at > MAX_BEAT_PAUSE_S:
-            self.in_touch_since = now
-        self._heard_at = now
+    def heard(self, leases: list[LeaseRow], sent_at: float) -> None:
+        """Take the leases that a heartbeat has found, which was sent at a monotonic instant."""
+        if monotonic() - self._heard_at > MAX_BEAT_PAUSE_S:
+            self._in_touch_since = sent_at
+        self.leases, self._heard_at = leases, sent_at
 
     async def tick(self, *, ready: bool, may_lead: bool = True) -> None:
         """Close a batch and route it; request the lead if no better prepared run could take it."""
@@ -140,7 +139,7 @@ class Committer:
     def _may_request_lead(self, *, ready: bool) -> bool:
         if self.leases is None or monotonic() < self._retry_at:
             return False
-        return ready or not another_ready(self.leases, self._run_id, in_touch_s=monotonic() - self.in_touch_since)
+        return ready or not another_ready(self.leases, self._run_id, in_touch_s=self._heard_at - self._in_touch_since)
 
     def obstacle(self) -> dict[str, Any]:
         """Return why this run, the leader, can write nothing, and since when (Unix seconds); on standby nothing."""

@@ -93,10 +93,10 @@ class Housekeeping:
         self._volumes_at = computed_at  # last: what a query that fails did not return is read again
         return volumes
 
-    def check_starts(self, starts: StartGaps, *, since_ms: int) -> None:
+    def check_starts(self, starts: StartGaps, *, since_ms: int, written_ms: int) -> None:
         """Write gaps at the start of new markets."""
         if self._catalogue.first is not None:
-            starts.update(self.lease.conn, self._catalogue.first, since_ms=since_ms)
+            starts.update(self.lease.conn, self._catalogue.first, since_ms=since_ms, written_ms=written_ms)
 
     def close_abandoned(self, to_ms: int) -> None:
         """Close gaps left open by former leaders."""

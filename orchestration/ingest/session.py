@@ -202,10 +202,11 @@ class LiveSession:
         self.receiver.normalizer.defers = self._defers()
         if committer.leading:
             committer.announce()  # never past a loss that is not written yet
+        sent_at = monotonic()
         leases = await self._run_in(
             "housekeeping", self.housekeeping.beat, committer.role, self._detail(now), ready=self.receiver.ready
         )
-        committer.heard(leases)
+        committer.heard(leases, sent_at)
         if committer.leading:
             committer.held_ms = committer.announced_ms
         self._turn = await self._run_in("housekeeping", self.housekeeping.turn)
@@ -229,7 +230,13 @@ class LiveSession:
         await self._save_losses(now_ms)
         if committer.leading and now_ms >= committer.led_since_ms:
             led_ms, since_ms = committer.led_ms, committer.led_since_ms
-            await self._run_in("housekeeping", self.housekeeping.check_starts, self.receiver.starts, since_ms=since_ms)
+            await self._run_in(
+                "housekeeping",
+                self.housekeeping.check_starts,
+                self.receiver.starts,
+                since_ms=since_ms,
+                written_ms=committer.written_ms,
+            )
             if committer.leading and committer.led_ms == led_ms:  # not in a takeover, which sets it anew
                 committer.unseen_ms = None
             if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record

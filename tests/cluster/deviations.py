@@ -62,6 +62,10 @@ HISTORY = """
         )
     from tokens t join markets m using (market_key) where token_id = %(token)s
 """
+IN_START = """
+    select from coverage_gaps join tokens using (market_key)
+    where token_id = %(token)s and cause = %(listed)s and %(at)s between from_ts and coalesce(to_ts, now()) limit 1
+"""
 MARKETS_IN_GAPS = """
     select g.cause, g.from_ts::time(3)::text, g.to_ts::time(3)::text, g.created_at::time(3)::text, g.run_id,
         m.market_key, m.status, m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.closed_at::time(3)::text,
@@ -122,14 +126,20 @@ def deviations(
             for row in rows
             for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
         ]
+        elsewhere = [
+            row
+            for row in report.in_gaps
+            for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
+            if conn.execute(IN_START, {"token": row[1], "at": at, "listed": LISTED}).fetchone() is None
+        ]
         odd_gaps = conn.execute(MARKETS_IN_GAPS, {"listed": LISTED}).fetchall()
         runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows or odd_gaps else []
     try:
         report.assert_clean()
     except AssertionError as failed:
         found.append(str(failed))
-    if report.missing and (odd := [gap for gap in unfilled if gap[1] != LISTED]):
-        found.append(f"lost in gaps that are not filled: {report.missing}: {odd}")
+    if elsewhere:
+        found.append(f"not stored, and not since before a market was followed: {elsewhere}")
     if not reader.paid <= used <= reader.paid + reader.unknown * reader.dearest + leases * MAX_LEASE:
         found.append(f"{used} credits charged, {leases} leases, for {reader.paid} paid and {reader.unknown} failures")
     found += [f"{worker!r}: {worker.fault!r}" for worker in (writer, reader) if worker.fault]

@@ -47,7 +47,7 @@ class StartGaps:
         self._reading: StartGap | None = None  # of all markets, while discovery reads the catalogue for the first time
         self._read: set[int | None] = set()  # the markets found meanwhile
         self._was_reading = False  # at the last update
-        self._since_ms = 0  # of the last update
+        self._since_ms = self._written_ms = 0  # of the last update
 
     def announce(self, market_id: str, ts_ms: int) -> None:
         """Record an announced listing."""
@@ -55,12 +55,13 @@ class StartGaps:
             del self.announced[next(iter(self.announced))]
         self.announced[market_id] = ts_ms
 
-    def update(self, conn: psycopg.Connection[Any], first: tuple[int, int], *, since_ms: int) -> None:
+    def update(self, conn: psycopg.Connection[Any], first: tuple[int, int], *, since_ms: int, written_ms: int) -> None:
         """Open gaps of markets that are new since any run last checked, and close finished ones; blocks.
 
         `first` is the catalogue's cursor when this run began, used if no run has checked yet. What this run received
-        before `since_ms` may not be stored.
+        before `since_ms` may not be stored. What it received before `written_ms` (our clock) is committed.
         """
+        self._written_ms = written_ms
         if since_ms != self._since_ms:
             self._begin(since_ms)
         begun = self.begun.copy()
@@ -175,13 +176,19 @@ class StartGaps:
             self._reading, self._read = None, set()
 
     def _left(self, start: StartGap) -> list[str]:
-        """Return the tokens whose books are still missing."""
+        """Return the tokens whose books are still missing, or received but not committed: a leader may end before."""
         unsynced, states = self._normalizer.unsynced, self._normalizer.states
         patient = monotonic() - start.created_at < NEVER_FOLLOWED_S
         left = []
         for token_id in start.token_ids:
-            state = unsynced.get(token_id)
-            if state is not None and state.fetch_attempts < NO_BOOK_ATTEMPTS if token_id in states else patient:
+            state = states.get(token_id)
+            if state is None:
+                waits = patient
+            elif token_id in unsynced:
+                waits = state.fetch_attempts < NO_BOOK_ATTEMPTS
+            else:
+                waits = state.complete_since_ms is not None and state.complete_since_ms >= self._written_ms
+            if waits:
                 left.append(token_id)
         return left
 

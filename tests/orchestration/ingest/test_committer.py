@@ -322,26 +322,47 @@ def test_a_run_is_in_touch_with_the_database_since_its_heartbeats_last_paused(le
     committer, *_ = make_committer(leader)
     for at in (100.0, 101.0, 101.0 + MAX_BEAT_PAUSE_S + paused):
         monkeypatch.setattr("orchestration.ingest.committer.monotonic", lambda at=at: at)
-        committer.heard([])
+        committer.heard([], at)
 
-    assert committer.in_touch_since == (102.0 + MAX_BEAT_PAUSE_S if paused else 100.0)
+    assert committer._in_touch_since == (102.0 + MAX_BEAT_PAUSE_S if paused else 100.0)
 
 
 @pytest.mark.parametrize(
-    ("in_touch_s", "role", "leads"), [(0.0, "leader", False), (ALIVE_S, "leader", True), (0.0, "gone", True)]
+    ("role", "ready", "leads"),
+    [
+        ("leader", True, False),
+        ("leader", False, False),
+        ("standby", True, False),
+        ("standby", False, True),
+        ("gone", True, True),
+    ],
 )
 def test_a_run_without_every_book_waits_for_those_that_were_silent_while_the_database_was_away(
-    leader, conn, in_touch_s, role, leads
+    leader, conn, role, ready, leads
 ):
     add_former_leader(conn, NOW, ago=dt.timedelta(seconds=20))
-    conn.execute("update feed_leases set role = %s", [role])
+    conn.execute("update feed_leases set role = %s, ready = %s", [role, ready])
     committer, *_ = make_committer(leader)
-    committer.leases, committer.in_touch_since = read_leases(conn, "polymarket"), monotonic() - in_touch_s
+    now, leases = monotonic(), read_leases(conn, "polymarket")
+    committer.heard(leases, now)
     asyncio.run(committer.tick(ready=False))
     assert committer.leading == leads
+    if not leads:
+        for second in range(1, 1 + int(ALIVE_S)):
+            assert not committer.leading
+            committer._heard_at = now + second - 1
+            committer.heard(leases, now + second)
+            asyncio.run(committer.tick(ready=False))
+        assert committer.leading, "they have had the time to say that they are alive"
 
-    asyncio.run(committer.tick(ready=True))
-    assert committer.leading, "it has every book"
+
+def test_a_run_with_every_book_does_not_wait(leader, conn):
+    add_former_leader(conn, NOW, ago=dt.timedelta(seconds=20))
+    committer, *_ = make_committer(leader)
+    committer.heard(read_leases(conn, "polymarket"), monotonic())
+    tick(committer)
+
+    assert committer.leading
 
 
 @pytest.mark.parametrize("another", [False, True])

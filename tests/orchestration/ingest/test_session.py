@@ -172,8 +172,10 @@ def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_i
         session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
         session.committer.role, session.committer.unseen_ms = "leader", 5
         await session._beat()
+        assert session.committer._heard_at >= began, "it is in touch with the database"
         return session.committer.unseen_ms
 
+    began = monotonic()
     assert asyncio.run(unseen_ms()) == (5 if meanwhile else None)
 
 

@@ -26,8 +26,9 @@ class LeaderWorld:
         self.starts = StartGaps(run_id, self.normalizer)
         self.since_ms = BEGAN_MS
 
-    def update(self):
-        self.starts.update(self.conn, (0, 0), since_ms=self.since_ms)
+    def update(self, *, written_ms=None):
+        written_ms = self.normalizer.exchange.local_ms() + 1 if written_ms is None else written_ms
+        self.starts.update(self.conn, (0, 0), since_ms=self.since_ms, written_ms=written_ms)
 
     def follow(self, market):
         tokens = [
@@ -82,6 +83,17 @@ def test_a_market_whose_first_book_is_that_of_its_listing_is_no_gap(world):
     world.sync_books(later, BEGAN + MINUTE)
     world.update()
 
+    assert world.gaps() == []
+
+
+def test_what_was_received_since_the_listing_is_a_gap_until_it_is_committed(world):
+    market = world.add_market(created_at=BEGAN + MINUTE)
+    received_ms = world.normalizer.exchange.local_ms()
+    world.sync_books(market, BEGAN + MINUTE)
+    world.update(written_ms=received_ms)
+    assert [gap[1:] for gap in world.gaps()] == [(market["market_key"], LISTED, BEGAN + MINUTE, None)] * 2
+
+    world.update()
     assert world.gaps() == []
 
 
