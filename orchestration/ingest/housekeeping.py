@@ -98,6 +98,10 @@ class Housekeeping:
         if self._catalogue.first is not None:
             starts.update(self.lease.conn, self._catalogue.first, since_ms=since_ms, written_ms=written_ms)
 
+    def close_starts(self, starts: StartGaps, *, written_ms: int) -> None:
+        """Close gaps at the start of new markets that are over."""
+        starts.close(self.lease.conn, written_ms=written_ms)
+
     def close_abandoned(self, to_ms: int) -> None:
         """Close gaps left open by former leaders."""
         settled = settled_ms(self.lease.conn, self._family, self._shard)

@@ -138,6 +138,14 @@ class Normalizer:
                 self.unsynced[token_id] = state
                 self.live_books.add(state)
 
+    def doubt(self, token_ids: Iterable[str]) -> None:
+        """Take these tokens for listed before they were received: their connection could not be opened."""
+        for token_id in token_ids:
+            if token_id in self.pending:
+                self.interrupted.add(token_id)
+            elif state := self.states.get(token_id):
+                state.fresh = False
+
     def catch_up(self, token_ids: Iterable[str]) -> None:
         """Parse what is kept unparsed of these tokens' markets: here nothing is."""
 

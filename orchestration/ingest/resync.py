@@ -65,6 +65,7 @@ class BookResync:
     def lost(self, listener: SocketListener, cause: str) -> None:
         """Handle a connection that was lost or could not be opened."""
         if cause == "refused":
+            self._normalizer.doubt(listener.tokens)
             return  # the last connection's loss is recorded; `StartGaps` and `Committer` cover tokens without one
         self.reconnects += 1
         states = self._normalizer.states

@@ -371,6 +371,9 @@ class LiveSession:
             if self.committer.leading:
                 await self.committer.drain()
                 await self._check_lead()
+            if self.committer.leading:
+                starts, written_ms = self.receiver.starts, self.committer.written_ms
+                await self._run_in("housekeeping", self.housekeeping.close_starts, starts, written_ms=written_ms)
         with suppress(psycopg.Error):
             await self._save_losses(self.receiver.normalizer.exchange.now_ms())
         if self.committer.leading:

@@ -116,6 +116,11 @@ class StartGaps:
             self._open += [start for start in opened if start.gap_ids and start.to_ms is None]
         self._close(conn, reading=reading)
 
+    def close(self, conn: psycopg.Connection[Any], *, written_ms: int) -> None:
+        """Close finished gaps, as a leader that leaves; what it received before `written_ms` is committed."""
+        self._written_ms = written_ms
+        self._close(conn, reading=self._was_reading)
+
     def _begin(self, since_ms: int) -> None:
         """Begin a new lead: another run may have led since the last update, and seen the end of the first read."""
         if self._reading is not None:
@@ -128,9 +133,7 @@ class StartGaps:
         starts = []
         for start in found:
             if start.to_ms is None and not self._left(start):
-                exchange, held = self._normalizer.exchange, [state for state in self._states(start) if state]
-                synced = [exchange.to_exchange_ms(state.complete_since_ms or exchange.local_ms()) for state in held]
-                start.to_ms = max([since_ms, self._first_ms(start), *synced])
+                start.to_ms = max(since_ms, self._end_ms(start))
                 if self._unchanged(start) or start.to_ms <= start.from_ms:
                     continue
             starts.append(start)
@@ -168,8 +171,7 @@ class StartGaps:
         if unchanged := [gap_id for start in over if self._unchanged(start) for gap_id in start.gap_ids]:
             queries.forget_gaps(conn, gap_ids=unchanged)
         gap_ids = [gap_id for start in over for gap_id in start.gap_ids]
-        now_ms = self._normalizer.exchange.now_ms()
-        ends = [max(now_ms, self._first_ms(start)) for start in over for _ in start.gap_ids]
+        ends = [max(self._since_ms, self._end_ms(start)) for start in over for _ in start.gap_ids]
         queries.close_gaps(conn, gap_ids=gap_ids, to_ms=ends, filled_by=[None] * len(gap_ids))
         self._open = [start for start in self._open if start not in over]
         if self._reading in over:
@@ -187,7 +189,7 @@ class StartGaps:
             elif token_id in unsynced:
                 waits = state.fetch_attempts < NO_BOOK_ATTEMPTS
             else:
-                waits = state.complete_since_ms is not None and state.complete_since_ms >= self._written_ms
+                waits = state.complete_since_ms is None or state.complete_since_ms >= self._written_ms
             if waits:
                 left.append(token_id)
         return left
@@ -202,9 +204,17 @@ class StartGaps:
             for state in self._states(start)
         )
 
-    def _first_ms(self, start: StartGap) -> int:
-        """Return the latest timestamp of the first books: earlier messages are included in them, but not received."""
-        return max((state.first_ms or 0 for state in self._states(start) if state), default=0)
+    def _end_ms(self, start: StartGap) -> int:
+        """Return when the last of the books was synced (exchange time), now if one is not, or not known any more.
+
+        It is no earlier than the first books: earlier messages are included in them, but were not received.
+        """
+        exchange, ends = self._normalizer.exchange, []
+        for state in self._states(start):
+            since_ms = None if state is None else state.complete_since_ms
+            ends.append(exchange.now_ms() if since_ms is None else exchange.to_exchange_ms(since_ms))
+            ends.append((state and state.first_ms) or 0)
+        return max(ends, default=exchange.now_ms())
 
     def _states(self, start: StartGap) -> list[TokenState | None]:
         return [self._normalizer.states.get(token_id) for token_id in start.token_ids]

@@ -67,6 +67,21 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
     assert world.resync.disconnected_s() == 0
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_was_announced_counts_as_received_since_then_unless_its_connection_was_refused(refused):
+    world, followed, announced = SocketWorld(), token(1), token(2)
+    world.normalizer.pending[announced.token_id] = []
+    world.normalizer.follow(followed, fresh=True)
+    world.socket.follow([followed.token_id, announced.token_id])
+    if refused:
+        world.resync.lost(world.socket, "refused")
+    world.normalizer.follow(announced, fresh=True)
+    world.sync(followed, announced)
+
+    states = world.normalizer.states
+    assert [states[of.token_id].complete_since(0) for of in (followed, announced)] == [not refused] * 2
+
+
 @pytest.fixture(params=[False, True], ids=["some", "everything"])
 def connected(request):
     """Return a world whose socket holds two synced tokens, and either others exist besides or they are all."""

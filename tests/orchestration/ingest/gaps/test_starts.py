@@ -97,6 +97,24 @@ def test_what_was_received_since_the_listing_is_a_gap_until_it_is_committed(worl
     assert world.gaps() == []
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_start_ends_when_its_books_were_synced_however_late_they_are_committed(world, leaves):
+    market = world.add_market(created_at=BEGAN + MINUTE)
+    received_ms = world.normalizer.exchange.local_ms()
+    world.sync_books(market, BEGAN + 2 * MINUTE)
+    world.update(written_ms=received_ms)
+    exchange, states = world.normalizer.exchange, world.normalizer.states.values()
+    for state in states:
+        state.complete_since_ms -= 60_000
+    if leaves:
+        world.starts.close(world.conn, written_ms=received_ms)
+    else:
+        world.update(written_ms=received_ms)
+
+    synced_ms = max(exchange.to_exchange_ms(state.complete_since_ms) for state in states)
+    assert [int(gap[4].timestamp() * 1000) for gap in world.gaps()] == [synced_ms] * 2
+
+
 def test_a_start_ends_no_earlier_than_the_book_it_ends_with(world):
     ahead = dt.datetime.now(dt.UTC).replace(microsecond=0) + MINUTE  # of our estimate of the exchange's time
     seen_at_once, seen_later = (world.add_market(created_at=BEGAN + MINUTE) for _ in range(2))
