@@ -57,6 +57,8 @@ class BookResync:
 
     def opened(self, listener: SocketListener) -> None:
         """Handle an opened connection: its books are about to arrive."""
+        if listener.reconnects:  # what was announced meanwhile was not received since then
+            self._normalizer.doubt(listener.tokens)
         due_at = monotonic() + (NUMBERED_GREETING_S if self._normalizer.sequenced else GREETING_S)
         for token_id in listener.tokens:
             if state := self._normalizer.unsynced.get(token_id):
@@ -65,7 +67,6 @@ class BookResync:
     def lost(self, listener: SocketListener, cause: str) -> None:
         """Handle a connection that was lost or could not be opened."""
         if cause == "refused":
-            self._normalizer.doubt(listener.tokens)
             return  # the last connection's loss is recorded; `StartGaps` and `Committer` cover tokens without one
         self.reconnects += 1
         states = self._normalizer.states

@@ -27,6 +27,7 @@ class StartGap(msgspec.Struct, eq=False):
     token_ids: list[str]
     from_ms: int
     to_ms: int | None
+    least_to_ms: int = 0  # of one that was merged of several: the ends that some had already
     gap_ids: list[int] = []
     created_at: float = msgspec.field(default_factory=monotonic)
 
@@ -141,8 +142,9 @@ class StartGaps:
             return starts
         ends = [start.to_ms for start in starts]
         token_ids = [token_id for start in starts if start.to_ms is None for token_id in start.token_ids]
-        to_ms = None if None in ends else max(end or 0 for end in ends)
-        return [StartGap(None, token_ids, min(start.from_ms for start in starts), to_ms)]
+        least_ms = max(end or 0 for end in ends)
+        to_ms = None if None in ends else least_ms
+        return [StartGap(None, token_ids, min(start.from_ms for start in starts), to_ms, least_ms)]
 
     def _write(self, conn: psycopg.Connection[Any], starts: list[StartGap], cause: str) -> None:
         rows = queries.open_starts(
@@ -207,14 +209,18 @@ class StartGaps:
     def _end_ms(self, start: StartGap) -> int:
         """Return when the last of the books was synced (exchange time), now if one is not, or not known any more.
 
-        It is no earlier than the first books: earlier messages are included in them, but were not received.
+        It is no earlier than any of the first books: earlier messages are included in them, but were not received.
         """
-        exchange, ends = self._normalizer.exchange, []
-        for state in self._states(start):
+        exchange = self._normalizer.exchange
+        now_ms, ends = exchange.now_ms(), [start.least_to_ms]
+        for state in (states := self._states(start)):
             since_ms = None if state is None else state.complete_since_ms
-            ends.append(exchange.now_ms() if since_ms is None else exchange.to_exchange_ms(since_ms))
+            # By the least delay known, and not today's: it may have grown since.
+            ends.append(
+                now_ms if since_ms is None else min(now_ms, exchange.to_exchange_ms(since_ms) + exchange.lag_ms)
+            )
             ends.append((state and state.first_ms) or 0)
-        return max(ends, default=exchange.now_ms())
+        return max(ends) if states else max(now_ms, start.least_to_ms)
 
     def _states(self, start: StartGap) -> list[TokenState | None]:
         return [self._normalizer.states.get(token_id) for token_id in start.token_ids]

@@ -68,13 +68,13 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_what_was_announced_counts_as_received_since_then_unless_its_connection_was_refused(refused):
+def test_what_was_announced_counts_as_received_since_then_unless_there_was_no_connection(refused):
     world, followed, announced = SocketWorld(), token(1), token(2)
     world.normalizer.pending[announced.token_id] = []
     world.normalizer.follow(followed, fresh=True)
     world.socket.follow([followed.token_id, announced.token_id])
-    if refused:
-        world.resync.lost(world.socket, "refused")
+    world.socket.reconnects = int(refused)
+    world.resync.opened(world.socket)
     world.normalizer.follow(announced, fresh=True)
     world.sync(followed, announced)
 
