@@ -139,7 +139,7 @@ class Normalizer:
                 self.live_books.add(state)
 
     def doubt(self, token_ids: Iterable[str]) -> None:
-        """Take these tokens for listed before they were received: their connection could not be opened."""
+        """Take these tokens for listed before they were received: they were announced while there was no connection."""
         for token_id in token_ids:
             if token_id in self.pending:
                 self.interrupted.add(token_id)

@@ -9,7 +9,7 @@ import pytest
 from orchestration.ingest.books.live_books import MAX_BOOKS_PER_COMMIT, MAX_UNWRITTEN_CHANGES, LiveBookQueue
 from orchestration.ingest.storage.leader import LeaderConnection
 from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token
-from tests.orchestration.ingest.test_committer import make_committer
+from tests.orchestration.ingest.committer_world import make_committer
 
 YES = token(7, 0)
 LEVELS = range(300_000, 700_000, 10_000)
