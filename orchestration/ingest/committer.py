@@ -110,6 +110,11 @@ class Committer:
         """Whether this run leads."""
         return self.role == "leader"
 
+    @property
+    def in_touch_s(self) -> float:
+        """How long heartbeats have reached the database without a pause; negative: none has."""
+        return self._heard_at - self._in_touch_since
+
     def heard(self, leases: list[LeaseRow], sent_at: float) -> None:
         """Take the leases that a heartbeat has found, which was sent at a monotonic instant."""
         if monotonic() - self._heard_at > MAX_BEAT_PAUSE_S:
@@ -139,7 +144,7 @@ class Committer:
     def _may_request_lead(self, *, ready: bool) -> bool:
         if self.leases is None or monotonic() < self._retry_at:
             return False
-        return ready or not another_ready(self.leases, self._run_id, in_touch_s=self._heard_at - self._in_touch_since)
+        return ready or not another_ready(self.leases, self._run_id, in_touch_s=self.in_touch_s)
 
     def obstacle(self) -> dict[str, Any]:
         """Return why this run, the leader, can write nothing, and since when (Unix seconds); on standby nothing."""

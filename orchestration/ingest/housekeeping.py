@@ -52,10 +52,15 @@ class Housekeeping:
         """
         return bool(queries.leads(self.lease.conn, feed=self.lease.feed, pid=pid))
 
-    def turn(self) -> Turn:
-        """Return whether it is this number of shards' turn to lead."""
+    def turn(self, *, silent_count: bool) -> Turn:
+        """Return whether it is this number of shards' turn to lead.
+
+        `silent_count`: runs of another number that are silent count as alive, as the database may have been away.
+        """
         shards = self._shard.of
-        wanted, ready, others = queries.turn(self.lease.conn, family=self._family, shards=shards, ready_s=READY_S)
+        wanted, ready, others = queries.turn(
+            self.lease.conn, family=self._family, shards=shards, ready_s=READY_S, silent_count=silent_count
+        )
         return turn(shards, wanted, ready=ready, others=others)
 
     def committed_ms(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from config.settings import Settings
-from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
+from orchestration.feeds.lease import ALIVE_S, MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.deferral import DeferringNormalizer
@@ -209,7 +209,8 @@ class LiveSession:
         committer.heard(leases, sent_at)
         if committer.leading:
             committer.held_ms = committer.announced_ms
-        self._turn = await self._run_in("housekeeping", self.housekeeping.turn)
+        silent_count = committer.in_touch_s < ALIVE_S
+        self._turn = await self._run_in("housekeeping", self.housekeeping.turn, silent_count=silent_count)
         exchange.assume(exchange.local_ms() - self._lease.database_ms())
         disconnected = self.receiver.resync.disconnected_s() > MAX_DISCONNECTED_S
         if committer.leading and disconnected and another_ready(committer.leases or (), self._lease.run_id):

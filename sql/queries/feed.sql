@@ -252,9 +252,9 @@ values ('live_shards', to_jsonb(:shards::int))
 on conflict (name) do update set value = excluded.value, updated_at = now()
 where settings.value <> excluded.value;
 
--- name: turn(family, shards, ready_s)^
+-- name: turn(family, shards, ready_s, silent_count)^
 -- How many shards are wanted (null: nobody has said), whether a run of each of those could lead at once, and whether a run of another
--- number than `shards` is alive.
+-- number than `shards` is alive. `silent_count`: so are silent ones that led or could lead, as the database may have been away.
 select
     s.wanted,
     s.wanted is not null and not exists (
@@ -270,7 +270,8 @@ select
     exists (
         select
         from feed_leases l
-        where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+        where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role <> 'gone'
+            and (l.beat_at > now() - interval '10 seconds' or :silent_count and (l.ready or l.role = 'leader'))
             and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
     )
 from (select (select (value #>> '{}')::int from settings where name = 'live_shards') as wanted) as s;

@@ -6,6 +6,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from config.settings import Settings
+from orchestration.feeds.lease import ALIVE_S
 from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.clock import MAX_SECONDS
 from orchestration.ingest.exchanges.polymarket import PolymarketClient
@@ -177,6 +178,24 @@ def test_starts_left_at_the_takeover_hold_progress_back_until_they_are_seen_to_i
 
     began = monotonic()
     assert asyncio.run(unseen_ms()) == (5 if meanwhile else None)
+
+
+@pytest.mark.parametrize(("touched_ago_s", "silent_count"), [(0, True), (ALIVE_S, False)])
+def test_runs_of_another_number_of_shards_may_be_silent_until_this_one_has_been_in_touch(touched_ago_s, silent_count):
+    async def asked():
+        session, asked = make_session(), []
+
+        async def run_in(_thread, call, *_, **named):
+            name = getattr(call, "func", call).__name__
+            asked.extend([named["silent_count"]] if name == "turn" else [])
+            return answers(name)
+
+        session._run_in, session._lease.database_ms = run_in, session.receiver.normalizer.exchange.local_ms
+        session.committer._heard_at, session.committer._in_touch_since = monotonic(), monotonic() - touched_ago_s
+        await session._beat()
+        return asked
+
+    assert asyncio.run(asked()) == [silent_count]
 
 
 @pytest.mark.parametrize("counts", [True, False])

@@ -146,8 +146,10 @@ def test_metrics_and_doctor_tell_each_shard(conn, lease):
 
 
 def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others_leave(conn, lease):
-    def found(shards):
-        wanted, ready, others = queries.turn(conn, family="polymarket", shards=shards, ready_s=3.0)
+    def found(shards, *, silent_count=False):
+        wanted, ready, others = queries.turn(
+            conn, family="polymarket", shards=shards, ready_s=3.0, silent_count=silent_count
+        )
         return turn(shards, wanted, ready=ready, others=others)
 
     one, two = Shard.all(2)
@@ -169,3 +171,6 @@ def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others
     assert (found(1), found(2)) == (lead, wait)
     lease("old", Shard(), silent_s=11)
     assert found(2) == lead, "nobody else is there"
+    assert found(2, silent_count=True) == wait, "the old one may be alive: the database was away"
+    lease("old", Shard(), "gone", silent_s=11)
+    assert found(2, silent_count=True) == lead

@@ -72,7 +72,7 @@ def test_a_run_is_in_touch_with_the_database_since_its_heartbeats_last_paused(le
         monkeypatch.setattr("orchestration.ingest.committer.monotonic", lambda at=at: at)
         committer.heard([], at)
 
-    assert committer._in_touch_since == (102.0 + MAX_BEAT_PAUSE_S if paused else 100.0)
+    assert committer.in_touch_s == (0.0 if paused else 1.0 + MAX_BEAT_PAUSE_S)
 
 
 @pytest.mark.parametrize(
