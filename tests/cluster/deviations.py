@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from api.metering.meter import MAX_LEASE
-from orchestration.ingest.gaps.starts import LISTED
 from tests import stream_rows
+from tests.cluster import missing
 from tests.cluster.cluster import RECOVERED_S
 from tests.patience import until
 from tests.soak.audit import audit
@@ -47,46 +46,6 @@ GAPS = """
     select kind, cause, from_ts::time(1)::text, to_ts::time(1)::text, run_id, count(*), count(market_key)
     from coverage_gaps where filled_at is null group by kind, cause, from_ts, to_ts, run_id order by from_ts
 """
-HISTORY = """
-    select t.market_key, t.outcome, m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.status,
-        (select min(ts)::time(3)::text from book_events e where (e.market_key, e.outcome) = (t.market_key, t.outcome)),
-        (select value::text from settings where name = 'followed'),
-        (
-            select jsonb_agg(jsonb_build_array(
-                g.kind, g.cause, g.market_key, g.from_ts::time(3), g.to_ts::time(3), g.created_at::time(3), g.run_id,
-                g.filled_by, g.filled_at::time(3)
-            ) order by g.from_ts)
-            from coverage_gaps g
-            where (g.market_key = t.market_key or g.market_key is null)
-                and tstzrange(g.from_ts, g.to_ts) && tstzrange(%(at)s - interval '60 s', %(at)s + interval '30 s')
-        )
-    from tokens t join markets m using (market_key) where token_id = %(token)s
-"""
-IN_START = """
-    select from coverage_gaps join tokens using (market_key)
-    where token_id = %(token)s and cause = %(listed)s and %(at)s between from_ts and coalesce(to_ts, now()) limit 1
-"""
-MARKETS_IN_GAPS = """
-    select g.cause, g.from_ts::time(3)::text, g.to_ts::time(3)::text, g.created_at::time(3)::text, g.run_id,
-        m.market_key, m.status, m.created_at::time(3)::text, m.first_seen_at::time(3)::text, m.closed_at::time(3)::text,
-        (select min(ts)::time(3)::text from book_events e where e.market_key = m.market_key),
-        (select count(*) from book_events e where e.market_key = m.market_key and e.ts between g.from_ts and g.to_ts),
-        (
-            select jsonb_agg(jsonb_build_array(
-                o.kind, o.cause, o.from_ts::time(3), o.to_ts::time(3), o.created_at::time(3), o.run_id, o.filled_by
-            ))
-            from coverage_gaps o where o.market_key = m.market_key and o.gap_id <> g.gap_id
-        )
-    from coverage_gaps g join markets m using (market_key)
-    where g.filled_at is null and g.cause <> %(listed)s order by g.from_ts
-"""
-RUNS_OF_FEEDS = """
-    select run_id, role, started_at::time(1)::text, beat_at::time(1)::text,
-        to_timestamp((detail ->> 'led_ms')::bigint / 1000.0)::time(3)::text,
-        to_timestamp((detail ->> 'written_ms')::bigint / 1000.0)::time(3)::text
-    from feed_leases where feed = 'polymarket' order by started_at
-"""
-MAX_HISTORIES = 20
 READER = "cluster@example.com"
 
 
@@ -119,27 +78,13 @@ def deviations(
         used, leases = conn.execute(CREDITS, {"email": READER}).fetchone() or (0, 0)
         unfilled = conn.execute(GAPS).fetchall()
     report = audit(cluster.url, cluster.log)
-    rows = [*report.lost, *report.unrecorded, *report.in_gaps][:MAX_HISTORIES]
-    with psycopg.connect(cluster.url, autocommit=True) as conn:
-        histories = [
-            (row[0], at.isoformat(), *conn.execute(HISTORY, {"token": row[1], "at": at}).fetchall())
-            for row in rows
-            for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
-        ]
-        elsewhere = [
-            row
-            for row in report.in_gaps
-            for at in [datetime.fromtimestamp(row[2] / 1000, UTC)]
-            if conn.execute(IN_START, {"token": row[1], "at": at, "listed": LISTED}).fetchone() is None
-        ]
-        odd_gaps = conn.execute(MARKETS_IN_GAPS, {"listed": LISTED}).fetchall()
-        runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows or odd_gaps else []
+    outside_starts, explanations = missing.explained(cluster.url, report)
     try:
         report.assert_clean()
     except AssertionError as failed:
         found.append(str(failed))
-    if elsewhere:
-        found.append(f"not stored, and not since before a market was followed: {elsewhere}")
+    if outside_starts:
+        found.append(f"not stored, and not since before a market was followed: {outside_starts}")
     if not reader.paid <= used <= reader.paid + reader.unknown * reader.dearest + leases * MAX_LEASE:
         found.append(f"{used} credits charged, {leases} leases, for {reader.paid} paid and {reader.unknown} failures")
     found += [f"{worker!r}: {worker.fault!r}" for worker in (writer, reader) if worker.fault]
@@ -155,9 +100,7 @@ def deviations(
         "credits charged, what hosts hold included": int(used),
         "leases that hosts hold or lost": int(leases),
         "feed": str(report),
-        **{f"not stored {number}": str(history) for number, history in enumerate(histories, start=1)},
-        **{f"market in a gap {number}": str(gap) for number, gap in enumerate(odd_gaps, start=1)},
-        **{f"run of a feed {number}": str(run) for number, run in enumerate(runs, start=1)},
+        **explanations,
         "gaps that are not filled": str([" ".join(map(str, gap)) for gap in unfilled]),
         **{f"Dagster's runs {how}": number for how, number in cluster.ask_dagster(RUNS)},
     }

@@ -3,6 +3,8 @@ import json
 
 import pytest
 
+from orchestration.ingest.gaps.starts import LISTED
+from tests.cluster.missing import explained
 from tests.factories import insert
 from tests.soak.audit import audit
 
@@ -44,8 +46,8 @@ def stored(conn, market):
 
 @pytest.fixture
 def gap(conn, market):
-    def add(kind, start, end, *, own=True, filled=False):
-        row = {"kind": kind, "market_key": market["market_key"] if own else None, "cause": "silent"}
+    def add(kind, start, end, *, own=True, filled=False, cause="silent"):
+        row = {"kind": kind, "market_key": market["market_key"] if own else None, "cause": cause}
         span = {name: NOW + dt.timedelta(milliseconds=at) for name, at in (("from_ts", start), ("to_ts", end))}
         insert(conn, "coverage_gaps", {**row, **span, "filled_at": NOW if filled else None})
 
@@ -101,3 +103,16 @@ def test_what_is_stored_twice_or_was_never_said_is_doubled(audited, stored):
 
     assert audited(trades=[1_000]).doubled.total() == 1
     assert audited(levels=[1_000]).doubled.total() == 2
+
+
+def test_each_missing_row_is_explained_and_gaps_of_a_new_market_are_told_from_others(audited, database_url, gap):
+    gap("books", 500, 2_000)
+    gap("books", 5_000, 6_000, cause=LISTED)
+    report = audited(levels=[600, 5_500], trades=[8_000])
+
+    outside_starts, explanations = explained(database_url, report)
+
+    assert [row[2] for row in outside_starts] == [MS + 600]
+    assert [name for name in explanations if name.startswith("not stored")] == [f"not stored {n}" for n in (1, 2, 3)]
+    assert "'silent'" in explanations["not stored 2"], "the gaps around it"
+    assert [name for name in explanations if name.startswith("market in a gap")] == ["market in a gap 1"]
