@@ -271,7 +271,10 @@ select
         select
         from feed_leases l
         where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role <> 'gone'
-            and (l.beat_at > now() - interval '10 seconds' or :silent_count and (l.ready or l.role = 'leader'))
+            and (
+                l.beat_at > now() - interval '10 seconds'
+                or :silent_count and (l.ready or l.role = 'leader') and l.beat_at > now() - interval '1 day'
+            )
             and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
     )
 from (select (select (value #>> '{}')::int from settings where name = 'live_shards') as wanted) as s;

@@ -172,5 +172,8 @@ def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others
     lease("old", Shard(), silent_s=11)
     assert found(2) == lead, "nobody else is there"
     assert found(2, silent_count=True) == wait, "the old one may be alive: the database was away"
+    lease("old", Shard(), silent_s=86_401)
+    assert found(2, silent_count=True) == lead
+    lease("old", Shard(), silent_s=11)
     lease("old", Shard(), "gone", silent_s=11)
     assert found(2, silent_count=True) == lead
