@@ -79,7 +79,7 @@ class Normalizer:
         self.mismatched: list[TokenState] = []  # books found to disagree with the exchange
         self.unknown_tokens: set[str] = set()  # tokens named in messages but not followed
         self.pending: dict[str, list[ChannelMessage]] = {}  # messages of tokens that the catalogue does not know yet
-        self.interrupted: set[str] = set()  # those of these tokens whose socket was lost meanwhile
+        self.interrupted: set[str] = set()  # those of these tokens of which something may have been missed since
         self.news: list[NewMarket | Resolved] = []
         self.defers = False  # frames are kept unparsed (docs/decisions/0040)
         self.kept_bytes = 0  # of these frames in memory
@@ -139,7 +139,7 @@ class Normalizer:
                 self.live_books.add(state)
 
     def doubt(self, token_ids: Iterable[str]) -> None:
-        """Take these tokens for listed before they were received: they were announced while there was no connection."""
+        """Take these tokens for listed before they were received: something sent since then may not have been."""
         for token_id in token_ids:
             if token_id in self.pending:
                 self.interrupted.add(token_id)

@@ -57,8 +57,7 @@ class BookResync:
 
     def opened(self, listener: SocketListener) -> None:
         """Handle an opened connection: its books are about to arrive."""
-        if listener.reconnects:  # what was announced meanwhile was not received since then
-            self._normalizer.doubt(listener.tokens)
+        self._normalizer.doubt(listener.tokens)  # what was announced meanwhile was not received since then
         due_at = monotonic() + (NUMBERED_GREETING_S if self._normalizer.sequenced else GREETING_S)
         for token_id in listener.tokens:
             if state := self._normalizer.unsynced.get(token_id):
@@ -92,20 +91,21 @@ class BookResync:
 
     def missed(self, missed: Missed) -> None:
         """Record what a connection has missed while it stayed open."""
+        forget = self._normalizer.invalidate if missed.books else self._normalizer.doubt
+        forget(missed.token_ids)
         states = [state for token_id in missed.token_ids if (state := self._normalizer.states.get(token_id))]
         if not states:
             return
         exchange = self._normalizer.exchange
         tokens = [state.token for state in states]
         if missed.books:
-            self._normalizer.invalidate(missed.token_ids)
             for state in states:
                 state.due_at = monotonic() + NUMBERED_GREETING_S  # the connection has asked for it already
             self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, kinds=missed.kinds))
             return
         for state in states:
             if state.complete_since_ms is not None:
-                state.complete_since_ms, state.fresh = exchange.local_ms(), False
+                state.complete_since_ms = exchange.local_ms()
         to_ms = max(exchange.now_ms(), exchange.local_ms(), missed.from_ms)  # the former is a median of the last while
         self._losses.add(Loss.of(missed.cause, tokens, missed.from_ms, to_ms, missed.kinds))
 

@@ -70,7 +70,7 @@ class TokenState:
         self.needs_snapshot = False  # a snapshot changed the book beyond what published changes explain
         self.complete_since_ms: int | None = None  # our clock; None while something may be missing
         self.first_ms: int | None = None  # exchange timestamp of the first book; everything later was received
-        self.fresh = fresh  # listed while we were listening: nothing precedes it
+        self.fresh = fresh  # listed while we were listening: nothing precedes its listing
         self.verified_ms = 0  # exchange timestamp at which the book last agreed
         self.fetch_attempts = 0  # fetches of its book without success
         self.due_at = 0.0  # monotonic, when to fetch it
@@ -103,7 +103,7 @@ class TokenState:
 
     def complete_since(self, ms: int) -> bool:
         """Return whether nothing was missed since an instant of our clock."""
-        return self.complete_since_ms is not None and (self.fresh or self.complete_since_ms <= ms)
+        return self.complete_since_ms is not None and self.complete_since_ms <= ms
 
     def price(self, volume_24h_usd: int | None) -> LivePrice:
         """Return the current live price."""

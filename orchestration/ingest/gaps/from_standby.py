@@ -73,7 +73,9 @@ class StandbyGapFiller:
         else:  # some may be another shard's, or have ended
             whole = gap.market_keys <= {state.token.market_key for state in states}
         whole = whole and self._backlog.since_ms <= local_ms
-        whole = whole and all(state.complete_since(local_ms) for state in states)
+        whole = whole and all(
+            state.complete_since(local_ms) or (state.fresh and state.complete_since_ms is not None) for state in states
+        )
         if whole or len(received):
             await self._in_filler(self._filler.from_ring, gap, received, to_ms, whole=whole)
         self._tried.add(gap.gap_ids)

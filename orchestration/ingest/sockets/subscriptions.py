@@ -94,7 +94,7 @@ class Subscriptions:
     def apply(self, rows: Sequence[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
         """Follow the catalogue's tokens (`whole`: and no others); return the markets that were not followed before.
 
-        With `fresh`, tokens announced to us while listening count as complete from their listing.
+        With `fresh`, tokens announced to us while listening count as listed since then.
         """
         begun = self.add(rows, fresh=fresh)
         self.complete({row[0] for row in rows} if whole else None)

@@ -67,19 +67,19 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
     assert world.resync.disconnected_s() == 0
 
 
-@pytest.mark.parametrize("refused", [False, True])
-def test_what_was_announced_counts_as_received_since_then_unless_there_was_no_connection(refused):
+@pytest.mark.parametrize("connected", [True, False])
+def test_what_was_announced_is_fresh_unless_there_was_no_connection(connected):
     world, followed, announced = SocketWorld(), token(1), token(2)
     world.normalizer.pending[announced.token_id] = []
     world.normalizer.follow(followed, fresh=True)
     world.socket.follow([followed.token_id, announced.token_id])
-    world.socket.reconnects = int(refused)
-    world.resync.opened(world.socket)
+    if not connected:
+        world.resync.opened(world.socket)
     world.normalizer.follow(announced, fresh=True)
     world.sync(followed, announced)
 
     states = world.normalizer.states
-    assert [states[of.token_id].complete_since(0) for of in (followed, announced)] == [not refused] * 2
+    assert [states[of.token_id].fresh for of in (followed, announced)] == [connected] * 2
 
 
 @pytest.fixture(params=[False, True], ids=["some", "everything"])
@@ -144,7 +144,7 @@ def test_an_announced_market_whose_socket_is_lost_before_the_catalogue_knows_it_
     state = world.normalizer.follow(of, fresh=True)
 
     assert state.first_ms == NOW + 6_000
-    assert not state.complete_since(0)
+    assert not state.fresh
     assert [row.ts_ms for row in world.normalizer.cut_batch().trades] == [NOW + 5_000]
     assert not world.normalizer.interrupted
 
@@ -232,6 +232,20 @@ def test_trades_that_a_connection_has_missed_are_a_loss_that_is_over():
     assert loss.to_ms >= NOW - 100
     assert state.book.state == "verified"
     assert state.complete_since_ms > 1, "it cannot fill the same gap of another run"
+
+
+@pytest.mark.parametrize("books", [True, False])
+def test_what_a_connection_has_missed_of_an_announced_market_belongs_to_its_start(books):
+    world, of = numbered_world()[0], token(7)
+    world.normalizer.pending[of.token_id] = []
+    world.sync(of, ts_ms=NOW)
+    world.resync.missed(Missed("sequence", [of.token_id], NOW + 1, ("books",), books=books))
+    world.sync(of, ts_ms=NOW + 6_000)
+    state = world.normalizer.follow(of, fresh=True)
+
+    assert world.losses.all == []
+    assert not state.fresh
+    assert state.first_ms == (NOW + 6_000 if books else NOW), "books that the missed changes belong to do not count"
 
 
 def test_what_was_missed_of_markets_that_are_not_followed_is_no_loss():

@@ -65,6 +65,26 @@ def test_a_market_whose_start_no_leader_has_seen_to_is_no_loss_of_the_new_leader
     assert committer.committed_ms() == (NOW + 2_000 if newest < 8 else NOW + 60_000), "its start is in no gap yet"
 
 
+@pytest.mark.parametrize(("first_ms", "missing"), [(NOW + 1_000, []), (NOW + 9_000, [{8}])])
+def test_a_market_whose_listing_was_heard_misses_what_came_between_the_last_commit_and_its_first_book(
+    leader, conn, first_ms, missing
+):
+    seen = json.dumps({"market_key": 8, "change_id": 0})
+    conn.execute("insert into settings (name, value) values ('followed', %s::jsonb)", [seen])
+    add_former_leader(conn, NOW + 1_000 + MARGIN_MS, ago=dt.timedelta(seconds=20))
+    now = [NOW / 1000]
+    committer, normalizer, _, losses = make_committer(leader, clock=lambda: now[0])
+    normalizer.exchange.local_ms = lambda: int(now[0] * 1000)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    normalizer.follow(token(8, 0), fresh=True)
+    now[0] = first_ms / 1000  # later: the leader has committed what it had received from the listing on, and no more
+    normalizer.apply([book(token(8, 0), [(400_000, 1)], [], ts_ms=first_ms)])
+    committer.leases = []
+    tick(committer)
+
+    assert [loss.market_keys for loss in losses.all] == missing
+
+
 @pytest.mark.parametrize("paused", [True, False])
 def test_a_run_is_in_touch_with_the_database_since_its_heartbeats_last_paused(leader, monkeypatch, paused):
     committer, *_ = make_committer(leader)

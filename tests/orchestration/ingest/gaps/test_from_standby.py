@@ -26,8 +26,11 @@ class RecordedFiller:
         self.markets, self.whole = [row.token.market_key for row in received.trades], whole
 
 
-def fill(market_keys):
-    """Fill a gap of some markets (None: all) as a standby that followed them in it, one of which has ended since."""
+def fill(market_keys, *, fresh=None):
+    """Fill a gap of some markets (None: all) as a standby that followed them in it, one of which has ended since.
+
+    `fresh`: another's first book came within the gap, and whether this run had heard its listing.
+    """
     normalizer, backlog = Normalizer(lambda: NOW / 1000), Backlog(1_000_000)
     filler = RecordedFiller(CoverageGap((1,), market_keys and frozenset(market_keys), WHOLE, NOW + 5_000, NOW + 6_000))
 
@@ -42,6 +45,9 @@ def fill(market_keys):
     normalizer.unfollow(ENDED.token_id)
     for state in normalizer.states.values():
         state.complete_since_ms = state.complete_since_ms and 1
+    if fresh is not None:
+        state = normalizer.states[OTHER.token_id]
+        state.fresh, state.complete_since_ms = fresh, normalizer.exchange.to_local_ms(NOW + 5_800)
     standby = StandbyGapFiller(normalizer, None, backlog, filler, in_filler)
     asyncio.run(standby.fill_on_takeover(NOW + 7_000))
     return filler.markets, filler.whole
@@ -60,3 +66,8 @@ def test_a_gap_of_named_markets_is_filled_only_if_all_of_them_are_still_followed
 
     assert written == [key for key in market_keys if key != UNSYNCED.market_key]
     assert filled is whole
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_gap_in_which_a_market_was_listed_is_filled_if_this_run_has_heard_that(fresh):
+    assert fill([STAYS.market_key, OTHER.market_key], fresh=fresh)[1] is fresh
