@@ -50,6 +50,11 @@ create temp table if not exists fresh_leaderboards as table leaderboards with no
 create or replace temp view fresh_numbers as
 select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks;
 
+-- Whether a market is in so many of the thousand groups, from one on: a plain expression, as the planner inlines it.
+create or replace function pg_temp.in_share(market_key int, from_group int, groups int) returns boolean
+    language sql immutable
+    return (market_key + 1000 - from_group) % 1000 < groups;
+
 -- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
 -- Of some of a thousand groups of markets, by their key: so many from one on.
 
@@ -105,32 +110,32 @@ select * from market_status_changes where change_id > coalesce(:after::bigint, 0
 -- name: trades(since, from_group, groups)!
 -- Those since then, and those of gaps that have been filled since.
 insert into fresh_trades
-select * from trades where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int
+select * from trades where ts >= :since and pg_temp.in_share(market_key, :from_group, :groups)
 union
 select t.* from coverage_gaps g
 join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)  -- of other shards, too
 where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since
-    and (t.market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+    and pg_temp.in_share(t.market_key, :from_group, :groups);
 
 -- name: quotes(since, from_group, groups)!
 -- Those since then.
-insert into fresh_quotes select * from quotes where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_quotes select * from quotes where ts >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: book_events(since, from_group, groups)!
 -- Those since then.
-insert into fresh_book_events select * from book_events where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_book_events select * from book_events where ts >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: book_anchors(since, from_group, groups)!
 -- Those since then.
-insert into fresh_book_anchors select * from book_anchors where ts >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_book_anchors select * from book_anchors where ts >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: live_prices(since, from_group, groups)!
 -- Those that were confirmed since.
-insert into fresh_live_prices select * from live_prices where updated_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_live_prices select * from live_prices where updated_at >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: live_books(since, from_group, groups)!
 -- Those that were written since, and are served.
-insert into fresh_live_books select * from live_books where updated_at >= :since and verified and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_live_books select * from live_books where updated_at >= :since and verified and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: new_stream_events(after, most)^
 -- The numbers of events to check: after the first, and up to the second.
@@ -173,21 +178,21 @@ insert into fresh_exports select * from exports where created_at >= :since;
 -- name: candles_1m(since, from_group, groups)!
 -- Those since ten minutes before: a minute is compared with its trades when late ones have come.
 insert into fresh_candles_1m
-select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes' and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes' and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: candles_1h(since, from_group, groups)!
 -- Those of the running hour, and of the one before while its last minute is looked at.
 insert into fresh_candles_1h
 select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC')
-    and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+    and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: market_stats_24h(since, from_group, groups)!
 -- Those that were computed since.
-insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: market_activity(since, from_group, groups)!
 -- Those that were computed since.
-insert into fresh_market_activity select * from market_activity where computed_at >= :since and (market_key + 1000 - :from_group::int) %% 1000 < :groups::int;
+insert into fresh_market_activity select * from market_activity where computed_at >= :since and pg_temp.in_share(market_key, :from_group, :groups);
 
 -- name: market_rankings()!
 -- The newest one.
