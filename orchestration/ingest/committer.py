@@ -262,6 +262,7 @@ class Committer:
         self._retry_s = min(self._retry_s * 2, MAX_RETRY_S)
 
     async def _request_lead(self) -> None:
+        left = self._begun.copy()  # of an earlier lead
         try:
             if not await self._in_thread(self._leader.try_lead):
                 self._retry_s = RETRY_S
@@ -281,8 +282,9 @@ class Committer:
             committed = self._committed(progress)
             now_ms = self._normalizer.exchange.now_ms()
             self._losses.begin_at(min(self._others_ms(progress, committed), now_ms))
-            if not any(last.is_own for last in committed):
+            if not any(last.is_own for last in committed):  # another run has led since, and has seen to them
                 self.unseen_ms = None
+                self._begun -= left
             if cold := self._record_missed(committed, now_ms, newest_start):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:

@@ -138,9 +138,11 @@ def test_progress_that_waits_for_starts_waits_in_the_next_lead_too_unless_anothe
     leader, conn, another
 ):
     add_former_leader(conn, NOW + 2_000, ago=dt.timedelta(seconds=20))
-    committer, *_ = make_committer(leader)
+    begun = set()
+    committer, *_ = make_committer(leader, begun=begun)
     committer.leases, committer.unseen_ms = [], None
     tick(committer)
+    begun.add(9)
     committer.unseen_ms, committer.exchange_ms = NOW + 2_000, NOW + 60_000
     committer._losses.all.clear()
     committer.lose_lead()
@@ -152,6 +154,7 @@ def test_progress_that_waits_for_starts_waits_in_the_next_lead_too_unless_anothe
 
     assert committer.leading
     assert committer.unseen_ms == (None if another else NOW + 2_000)
+    assert begun == (set() if another else {9})
 
 
 def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn):
