@@ -22,7 +22,7 @@ POLL_S = 0.5
 LEASES = """
     select pid, role, ready, extract(epoch from beat_at)::float8, coalesce((detail ->> 'ready_for_s')::float8, 0),
            coalesce((detail ->> 'tokens')::int, 0), coalesce((detail ->> 'backlog_events')::int, 0),
-           coalesce((detail ->> 'written_ms')::bigint, 0)
+           coalesce((detail ->> 'written_ms')::bigint, 0), coalesce((detail ->> 'newest_ms')::bigint, 0)
     from feed_leases where pid = any(%s)
 """
 
@@ -37,7 +37,8 @@ class Lease(NamedTuple):
     ready_for_s: float
     tokens: int
     backlog: int
-    written_ms: int
+    written_ms: int  # the exchange's time up to which everything is committed: behind by a connection's last message
+    newest_ms: int  # the newest committed event's
 
 
 class Feeds:
@@ -96,9 +97,9 @@ class Feeds:
         return min(lease.written_ms for lease in leaders.values()) if len(leaders) == self._shards else 0
 
     def late_s(self) -> float:
-        """Return how far the latest commit of any shard was behind the exchange's time when its run last said so."""
+        """Return how far any shard's newest committed event was behind our clock when its run last said so."""
         leaders = self.leaders()
-        late = [lease.beat_at - lease.written_ms / 1000 for lease in leaders.values()]
+        late = [lease.beat_at - lease.newest_ms / 1000 for lease in leaders.values()]
         return max(late) if len(late) == self._shards else float("inf")
 
     def log_tail(self) -> str:

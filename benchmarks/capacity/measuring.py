@@ -23,7 +23,7 @@ SAMPLE_S = 1.0
 PROGRESS_S = 5.0
 SETTLE_S = 90.0  # for what was sent to be committed, and for the feed to write its next figures
 MARGIN_MS = 1_000  # the feed estimates the exchange's time
-LATE_S = 1.0  # of a commit behind the exchange's time
+LATE_S = 1.0  # of the newest committed event behind the exchange's time
 LEADER, STANDBY, DATABASE, EXCHANGE = "leader", "standby", "database", "exchange"
 NOW = "select extract(epoch from clock_timestamp())::float8"
 WAL = "select wal_bytes::float8, wal_fpi::float8 from pg_stat_wal"
@@ -43,7 +43,6 @@ class MeasuredWindow(NamedTuple):
     memory_mb: dict[int, float]  # most of each shard's leader
     growth_mb_per_min: float  # of all leaders' memory
     lead_changes: int
-    late_s: list[float]  # how far the latest commit was behind the exchange's time, each second
     wal_bytes: float  # that the database wrote
     wal_pages: float  # copied whole into it, as each page is when it changes first after a checkpoint
     caught_up_s: float | None  # from a burst's end until no commit was late; None: not before the measurement's end
@@ -92,7 +91,6 @@ class Measurement:
         spent: dict[str, float] = defaultdict(float)
         memory: dict[int, float] = {}
         held: list[tuple[float, float]] = []
-        late_s: list[float] = []
         burst_s, caught_up_s = burst[1] if burst is not None else 0.0, None
         self._feeds.poll()
         before, began, last, roles = self._exchange.sent(), time.monotonic(), self._times(), self._feeds.roles()
@@ -112,8 +110,7 @@ class Measurement:
             now_mb = {shard: memory_mb(lease.pid) for shard, lease in self._feeds.leaders().items()}
             memory |= {shard: max(memory.get(shard, 0.0), value) for shard, value in now_mb.items()}
             held.append((took / 60, sum(now_mb.values())))
-            late_s.append(self._feeds.late_s())
-            if caught_up_s is None and took > burst_s + SAMPLE_S and late_s[-1] < LATE_S:
+            if caught_up_s is None and took > burst_s + SAMPLE_S and self._feeds.late_s() < LATE_S:
                 caught_up_s = took - burst_s
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
@@ -131,7 +128,6 @@ class Measurement:
             memory,
             growth,
             lead_changes,
-            late_s,
             wal_bytes,
             wal_pages,
             caught_up_s,
@@ -149,7 +145,7 @@ class Measurement:
     def _line(self, took: float, seconds: float, spent: Mapping[str, float]) -> str:
         cores = ", ".join(f"{name} {spent[name] / took:.2f}" for name in (LEADER, STANDBY, DATABASE, EXCHANGE))
         waiting = sum(lease.backlog for lease in self._feeds.leaders().values())
-        late = f"{waiting:,} events wait, the latest commit is {self._feeds.late_s():.1f} s behind"
+        late = f"{waiting:,} events wait, the newest commit is {self._feeds.late_s():.1f} s behind"
         return f"{took:.0f} of {seconds:.0f} s; cores: {cores}; {late}"
 
     def _settle(self, clock_ms: int, to_s: float) -> None:

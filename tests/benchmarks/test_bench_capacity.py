@@ -16,10 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.capacity import capacity, rows
+from benchmarks.capacity.feeds import Feeds, Lease
 from benchmarks.processes import cpu_s, memory_mb, parent, tree
 from cli.main import app
 from cli.stack.processes import guard
 from cli.stack.processes.program import StartError
+from orchestration.ingest.lag import Lag
 from tests import factories
 from tests.patience import until
 
@@ -52,6 +54,17 @@ TARGETS = {
     "messages that a resumed subscriber misses": "value == 0",
     "a quality pass": "value <= 120",
 }
+LEADING = Lease(
+    pid=1,
+    role="leader",
+    ready=True,
+    beat_at=100.0,
+    ready_for_s=9.0,
+    tokens=2,
+    backlog=0,
+    written_ms=88_000,  # one of its connections has received nothing since
+    newest_ms=99_750,
+)
 SMALL = ("--rate", "50", "--markets", "20", "--seconds", "6", "--burst", "2", "1")
 
 
@@ -87,6 +100,9 @@ def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
         assert figures[name]["value"] > 0, name
         assert name in table
     assert figures["gaps recorded"]["value"] is not None
+    lag = figures["lag p99"]
+    assert lag["detail"]["p50"] <= lag["value"] <= lag["detail"]["greatest"] * 1.06  # a bucket's edge is 5 % off
+    assert 0 <= lag["detail"]["intervals with a p99 of a second or more"] <= lag["detail"]["intervals"] > 0
     assert figures["rows lost"]["detail"]["rows sent"] > 0
     assert figures["rows lost"]["value"] < figures["rows lost"]["detail"]["rows sent"]
     assert figures["tokens followed"]["value"] >= 38  # of 20 markets, one of which may have resolved
@@ -154,6 +170,51 @@ def test_a_warm_up_ends_on_time_or_when_something_has_ended(monkeypatch):
     monkeypatch.setattr(supervisor, "check_started", lambda: (_ for _ in ()).throw(StartError("the feed has ended")))
     with pytest.raises(StartError):
         capacity.warm_up(supervisor, 2.5, said.append)
+
+
+def test_a_quiet_connection_does_not_make_a_shard_late():
+    feeds = Feeds(None, 2, print)
+    for shard in range(2):
+        feeds.programs[shard, "first"] = SimpleNamespace(pid=shard + 1)
+        feeds.leases[shard + 1] = LEADING._replace(pid=shard + 1)
+    assert feeds.late_s() == pytest.approx(0.25)
+
+    feeds.leases[2] = feeds.leases[2]._replace(newest_ms=97_000)
+    assert feeds.late_s() == pytest.approx(3)
+
+    feeds.leases[2] = feeds.leases[2]._replace(role="standby")
+    assert feeds.late_s() == float("inf")  # nobody writes that shard
+
+
+def stats_row(at, lag):
+    """Return what a feed writes of an interval."""
+    return {
+        "ts": at,
+        "feed": "polymarket",
+        "run_id": "a run",
+        "messages": 0,
+        "rows": 0,
+        "lag_counts": lag.trimmed(),
+        "lag_p99_ms": lag.quantile(0.99),
+        "lag_max_ms": lag.max_ms if len(lag) else None,
+    }
+
+
+def test_lag_is_that_of_the_intervals_in_the_window(conn):
+    late, punctual = Lag(), Lag()
+    late.add(10_000, [4_000, 9_900])
+    punctual.add(10_000, [9_900] * 98)
+    at = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    for second, counted in ((-1, late), (5, punctual), (10, late), (15, Lag()), (21, punctual), (26, late)):
+        factories.insert(conn, "feed_stats", stats_row(at + timedelta(seconds=second), counted))
+    window = SimpleNamespace(from_s=at.timestamp(), to_s=at.timestamp() + 20)
+
+    figure = capacity.lag(conn, window)
+
+    assert figure.value == pytest.approx(0.1, rel=0.06)
+    assert figure.detail["greatest"] == 6
+    assert figure.detail["intervals"] == 3
+    assert figure.detail["intervals with a p99 of a second or more"] == 1
 
 
 def test_cpu_time_and_memory_are_those_of_a_process_and_its_children():
