@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -16,6 +17,7 @@ EVENT = re.compile(r'"type":"(?!replay_completed")\w+","seq":(\d+)')
 INCOMPLETE = '"complete":false'
 RECEIVE_S = 1.0
 CATCH_UP_S = 120.0
+NICE = 10  # it stands for a program on another machine, as far as the kernel can be told
 
 
 class Received(NamedTuple):
@@ -42,6 +44,8 @@ class Subscriber(threading.Thread):
 
     def run(self) -> None:
         """Listen, leave, resume, and listen until the end."""
+        niceness = max(NICE, os.getpriority(os.PRIO_PROCESS, 0))
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)  # Linux: of this thread alone
         try:
             self._listen(time.monotonic() + self._leaves_after_s)
             self._ended.wait(self._away_s)
