@@ -95,6 +95,7 @@ class Options(msgspec.Struct, frozen=True):
     quiet_start: bool = False  # whether the exchange trades only once the feed is ready
     warm_up: float = 0.0  # seconds of trading before it is measured
     subscriber: bool = False  # whether one follows the stream meanwhile
+    quality_pass: bool = True  # whether one is timed after that
     texts: Path | None = None  # a folder of labelled markets' texts
 
 

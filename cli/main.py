@@ -329,6 +329,13 @@ def bench(
             help="Let a subscriber receive the whole stream meanwhile, leave and resume, for `capacity`.",
         ),
     ] = False,
+    quality_pass: Annotated[
+        bool,
+        typer.Option(
+            "--quality-pass/--no-quality-pass",
+            help="Time a quality pass afterwards, for `capacity`: it takes two minutes and more.",
+        ),
+    ] = True,
     texts: Annotated[
         Path | None,
         typer.Option(
@@ -367,6 +374,7 @@ def bench(
         quiet_start=quiet_start,
         warm_up=warm_up,
         subscriber=subscriber,
+        quality_pass=quality_pass,
         texts=texts,
     )
     figures = []

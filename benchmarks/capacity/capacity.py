@@ -122,7 +122,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
             yield catching_up(window)
         if subscriber is not None:
             yield received(conn, subscriber)
-        yield quality_pass(bench.url, supervisor, progress)
+        if options.quality_pass:
+            yield quality_pass(bench.url, supervisor, progress)
 
 
 def warm_up(supervisor: Supervisor, seconds: float, progress: ProgressReporter) -> None:

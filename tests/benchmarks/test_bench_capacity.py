@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import harness
 from benchmarks.capacity import capacity, rows
 from benchmarks.capacity.feeds import Feeds, Lease
 from benchmarks.processes import cpu_s, memory_mb, parent, tree
@@ -144,6 +145,15 @@ def test_options_that_cannot_be_served_are_named():
         refused = runner.invoke(app, ["bench", "capacity", option, *values], env={"COLUMNS": "200"})
         assert refused.exit_code == 2
         assert option in refused.output
+
+
+@pytest.mark.parametrize(("given", "quality_pass"), [((), True), (("--no-quality-pass",), False)])
+def test_a_quality_pass_may_be_left_out(monkeypatch, given, quality_pass):
+    options = []
+    monkeypatch.setattr(harness, "run", lambda _, given, __: options.append(given) or [])
+
+    assert CliRunner().invoke(app, ["bench", "capacity", *given]).exit_code == 0
+    assert [each.quality_pass for each in options] == [quality_pass]
 
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
