@@ -45,7 +45,7 @@ AWAY_S = 60.0  # of the subscriber, at most a third of the measurement
 KEPT = 0.98  # of the rate, and of what was sent
 # A feed writes figures every few seconds: those written in the window, and its first ones after that.
 LAG = """
-    select lag_counts, lag_p99_ms, lag_max_ms from feed_stats s
+    select lag_counts, lag_p99_ms, lag_max_ms, extract(epoch from ts)::float8 from feed_stats s
     where ts > to_timestamp(%(from_s)s) and not exists (
         select from feed_stats e where e.feed = s.feed and e.ts >= to_timestamp(%(to_s)s) and e.ts < s.ts
     )
@@ -195,10 +195,12 @@ def costs(options: Options, window: MeasuredWindow, compared: Rows) -> Iterator[
 
 
 def wal(window: MeasuredWindow, events: float) -> dict[str, float]:
-    """Return what the database wrote to its write-ahead log."""
+    """Return what the database wrote to its write-ahead log, and when it wrote a checkpoint."""
     return {
         "WAL MB/s": window.wal_bytes / 1e6 / window.seconds,
         "whole pages in it an event": window.wal_pages / events,
+        "seconds in which a checkpoint wrote": len(window.checkpoint_s),
+        **({"seconds until the first of these": window.checkpoint_s[0]} if window.checkpoint_s else {}),
     }
 
 
@@ -209,7 +211,8 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
     found = conn.execute(LAG, {"from_s": window.from_s, "to_s": window.to_s}).fetchall()
     counts = histogram.merged(row[0] for row in found)
     p50, p99 = histogram.quantile(counts, 0.5), histogram.quantile(counts, 0.99)
-    intervals = [(p99_ms, most_ms) for _, p99_ms, most_ms in found if p99_ms is not None]
+    intervals = [(p99_ms / 1000, most_ms / 1000, at) for _, p99_ms, most_ms, at in found if p99_ms is not None]
+    slowest_s, _, slowest_at = max(intervals, default=(0.0, 0.0, window.from_s))
     return figure(
         "lag p99",
         float("inf") if p99 is None else p99 / 1000,
@@ -217,9 +220,11 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
         target=Target("value", "<", MAX_LAG_S),
         detail={
             **({} if p50 is None else {"p50": p50 / 1000}),
-            "greatest": max((most_ms for _, most_ms in intervals), default=0) / 1000,
+            "greatest": max((most_s for _, most_s, _ in intervals), default=0),
             "intervals": len(intervals),  # of a few seconds each: one late interval is a pause, many are a lack of CPU
-            "intervals with a p99 of a second or more": sum(p99_ms >= MAX_LAG_S * 1000 for p99_ms, _ in intervals),
+            "intervals with a p99 of a second or more": sum(p99_s >= MAX_LAG_S for p99_s, _, _ in intervals),
+            "greatest p99 of an interval": slowest_s,
+            "seconds until that interval's end": slowest_at - window.from_s,
         },
     )
 

@@ -27,6 +27,7 @@ LATE_S = 1.0  # of the newest committed event behind the exchange's time
 LEADER, STANDBY, DATABASE, EXCHANGE = "leader", "standby", "database", "exchange"
 NOW = "select extract(epoch from clock_timestamp())::float8"
 WAL = "select wal_bytes::float8, wal_fpi::float8 from pg_stat_wal"
+CHECKPOINTED = "select buffers_written::float8 from pg_stat_checkpointer"  # since PostgreSQL 17, which is embedded
 LATEST_FIGURES = "select coalesce(max(extract(epoch from ts)), 0)::float8 from feed_stats"
 
 
@@ -45,6 +46,7 @@ class MeasuredWindow(NamedTuple):
     lead_changes: int
     wal_bytes: float  # that the database wrote
     wal_pages: float  # copied whole into it, as each page is when it changes first after a checkpoint
+    checkpoint_s: list[float]  # seconds of the measurement, each second in which a checkpoint wrote
     caught_up_s: float | None  # from a burst's end until no commit was late; None: not before the measurement's end
 
 
@@ -91,10 +93,11 @@ class Measurement:
         spent: dict[str, float] = defaultdict(float)
         memory: dict[int, float] = {}
         held: list[tuple[float, float]] = []
+        checkpoint_s: list[float] = []
         burst_s, caught_up_s = burst[1] if burst is not None else 0.0, None
         self._feeds.poll()
         before, began, last, roles = self._exchange.sent(), time.monotonic(), self._times(), self._feeds.roles()
-        wal = self._wal()
+        wal, checkpointed = self._wal(), self._read(CHECKPOINTED)
         if burst is not None:
             self._exchange.burst(*burst)
         took, lead_changes = 0.0, 0
@@ -112,6 +115,9 @@ class Measurement:
             held.append((took / 60, sum(now_mb.values())))
             if caught_up_s is None and took > burst_s + SAMPLE_S and self._feeds.late_s() < LATE_S:
                 caught_up_s = took - burst_s
+            if (now_checkpointed := self._read(CHECKPOINTED)) > checkpointed:
+                checkpoint_s.append(took)
+            checkpointed = now_checkpointed
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
         wal_bytes, wal_pages = (now - then for now, then in zip(self._wal(), wal, strict=True))
@@ -130,6 +136,7 @@ class Measurement:
             lead_changes,
             wal_bytes,
             wal_pages,
+            checkpoint_s,
             caught_up_s,
         )
 

@@ -101,6 +101,7 @@ def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
         assert figures[name]["value"] > 0, name
         assert name in table
     assert figures["gaps recorded"]["value"] is not None
+    assert figures["database CPU per event"]["detail"]["seconds in which a checkpoint wrote"] >= 0
     lag = figures["lag p99"]
     assert lag["detail"]["p50"] <= lag["value"] <= lag["detail"]["greatest"] * 1.06  # a bucket's edge is 5 % off
     assert 0 <= lag["detail"]["intervals with a p99 of a second or more"] <= lag["detail"]["intervals"] > 0
@@ -225,6 +226,8 @@ def test_lag_is_that_of_the_intervals_in_the_window(conn):
     assert figure.detail["greatest"] == 6
     assert figure.detail["intervals"] == 3
     assert figure.detail["intervals with a p99 of a second or more"] == 1
+    assert figure.detail["greatest p99 of an interval"] == pytest.approx(6, rel=0.06)
+    assert figure.detail["seconds until that interval's end"] == 10
 
 
 def test_cpu_time_and_memory_are_those_of_a_process_and_its_children():
