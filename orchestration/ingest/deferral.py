@@ -190,10 +190,10 @@ class DeferringNormalizer(Normalizer):
         if market in self._kept:
             self._replay(market)
 
-    def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> TokenState:
+    def follow(self, token: Token, tick_size: int | None = None, *, listed_ms: int = 0) -> TokenState:
         """Follow a token; what is kept of its market came before."""
         self._catch_up(token)
-        state = super().follow(token, tick_size, fresh=fresh)
+        state = super().follow(token, tick_size, listed_ms=listed_ms)
         self._markets.setdefault(token.market_id.encode(), KeptMarket()).books[token.token_id.encode()] = state
         return state
 

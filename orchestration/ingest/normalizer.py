@@ -96,11 +96,12 @@ class Normalizer:
         self._local_ms = self.exchange.local_ms()
         self._newest_ms = 0  # newest exchange timestamp received
 
-    def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> TokenState:
-        """Start following a token if it is not followed yet; `fresh` means it was listed while we were listening."""
+    def follow(self, token: Token, tick_size: int | None = None, *, listed_ms: int = 0) -> TokenState:
+        """Start following a token if it is not followed yet; `listed_ms`: when, if it was listed as we listened."""
         state = self.states.get(token.token_id)
         if state is None:
-            state = TokenState(token, tick_size, fresh=fresh and token.token_id not in self.interrupted)
+            interrupted = token.token_id in self.interrupted
+            state = TokenState(token, tick_size, listed_ms=0 if interrupted else listed_ms)
             state.book.numbered = self.sequenced
             # First: other threads treat a followed token that is not in `unsynced` as synced.
             self.unsynced[token.token_id] = state
@@ -133,7 +134,7 @@ class Normalizer:
             elif state := self.states.get(token_id):
                 state.book.invalidate()
                 state.complete_since_ms = None
-                state.fresh = False
+                state.listed_ms = 0
                 state.fetch_attempts = 0
                 self.unsynced[token_id] = state
                 self.live_books.add(state)
@@ -144,7 +145,7 @@ class Normalizer:
             if token_id in self.pending:
                 self.interrupted.add(token_id)
             elif state := self.states.get(token_id):
-                state.fresh = False
+                state.listed_ms = 0
 
     def catch_up(self, token_ids: Iterable[str]) -> None:
         """Parse what is kept unparsed of these tokens' markets: here nothing is."""
@@ -433,7 +434,7 @@ class Normalizer:
     def _mark_mismatched(self, state: TokenState) -> None:
         self.counts.mismatches += 1
         state.complete_since_ms = None
-        state.fresh = False
+        state.listed_ms = 0
         state.fetch_attempts, state.due_at = 0, 0.0
         self.unsynced[state.token.token_id] = state
         self.mismatched.append(state)

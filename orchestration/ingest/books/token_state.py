@@ -23,12 +23,12 @@ class TokenState:
         "fetch_attempts",
         "first_ms",
         "first_seen",
-        "fresh",
         "last",
         "last_ms",
         "latest",
         "latest_ms",
         "latest_trade",
+        "listed_ms",
         "needs_snapshot",
         "ordinal",
         "priced_ms",
@@ -43,7 +43,7 @@ class TokenState:
         "verified_ms",
     )
 
-    def __init__(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> None:
+    def __init__(self, token: Token, tick_size: int | None = None, *, listed_ms: int = 0) -> None:
         self.token = token
         self.tick_size = tick_size
         self.book = OrderBook()
@@ -70,7 +70,8 @@ class TokenState:
         self.needs_snapshot = False  # a snapshot changed the book beyond what published changes explain
         self.complete_since_ms: int | None = None  # our clock; None while something may be missing
         self.first_ms: int | None = None  # exchange timestamp of the first book; everything later was received
-        self.fresh = fresh  # listed while we were listening: nothing precedes its listing
+        # Exchange timestamp of the listing, if heard, and nothing was missed since then; otherwise 0.
+        self.listed_ms = listed_ms
         self.verified_ms = 0  # exchange timestamp at which the book last agreed
         self.fetch_attempts = 0  # fetches of its book without success
         self.due_at = 0.0  # monotonic, when to fetch it

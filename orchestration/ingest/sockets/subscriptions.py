@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Container, Iterable, Mapping, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -61,6 +61,13 @@ class Catalogue:
         return [*queries.tokens_of(conn, market_keys=market_keys, **self._of)] if market_keys else []
 
 
+class Announced(NamedTuple):
+    """A token whose market was announced: until when it is awaited, monotonic, and when it was listed."""
+
+    until: float
+    listed_ms: int  # the exchange's time; 0 if it did not say
+
+
 class Subscriptions:
     """Distributes tokens over sockets; the tokens of one market share a socket."""
 
@@ -88,13 +95,13 @@ class Subscriptions:
         self._keep = keep
         self._numbers = 0
         self._of_market: dict[int, SocketListener] = {}  # by market key, while the parts of an update are added
-        self._pending_until: dict[str, float] = {}
+        self._announced: dict[str, Announced] = {}  # tokens not in the catalogue yet
         self._ending: dict[str, tuple[float, int]] = {}  # tokens to unfollow: since when, monotonic and by our clock
 
     def apply(self, rows: Sequence[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
         """Follow the catalogue's tokens (`whole`: and no others); return the markets that were not followed before.
 
-        With `fresh`, tokens announced to us while listening count as listed since then.
+        With `fresh`, tokens announced to us while listening count as listed then.
         """
         begun = self.add(rows, fresh=fresh)
         self.complete({row[0] for row in rows} if whole else None)
@@ -111,16 +118,18 @@ class Subscriptions:
                 unwanted.append(token_id)
                 continue
             if state is None:
-                announced_live = fresh and token_id in self._pending_until
+                announced = self._announced.get(token_id)
                 token = Token(token_id, market_id, market_key, outcome)
-                state = self._normalizer.follow(token, tick_size, fresh=announced_live)
+                state = self._normalizer.follow(
+                    token, tick_size, listed_ms=announced.listed_ms if fresh and announced else 0
+                )
                 begun.add(market_key)
             wanted[token_id] = state.token
             if state.last_ms is None:
                 state.last, state.last_ms = last, last_ms
             self._normalizer.volumes_24h_usd[market_key] = volume
         for token_id in wanted:
-            self._pending_until.pop(token_id, None)
+            self._announced.pop(token_id, None)
         self._end(unwanted, wanted)
         self._unfollow([*self._ended(), *self._expired()])  # first: what they leave is room for others
         markets: dict[int, list[str]] = {}
@@ -138,7 +147,7 @@ class Subscriptions:
         self.loaded = True
         self._of_market = {}
         if listed is not None:
-            pending = self._pending_until
+            pending = self._announced
             self._end([token_id for token_id in self.of_token if token_id not in listed and token_id not in pending])
         self._unfollow([*self._ended(), *self._expired()])
 
@@ -147,8 +156,8 @@ class Subscriptions:
         until = monotonic() + ANTICIPATE_S
         for market in announced:
             token_ids = [token_id for token_id in market.token_ids if token_id not in self.of_token]
-            if token_ids and len(self._pending_until) < MAX_PENDING_TOKENS:
-                self._pending_until.update(dict.fromkeys(token_ids, until))
+            if token_ids and len(self._announced) < MAX_PENDING_TOKENS:
+                self._announced.update(dict.fromkeys(token_ids, Announced(until, market.ts_ms)))
                 self._normalizer.pending.update({token_id: [] for token_id in token_ids})
                 self._follow([(token_ids, None)])
 
@@ -178,9 +187,9 @@ class Subscriptions:
     def _expired(self) -> list[str]:
         """Remove and return announced tokens that never appeared in the catalogue."""
         now = monotonic()
-        gone = [token_id for token_id, until in self._pending_until.items() if until < now]
+        gone = [token_id for token_id, announced in self._announced.items() if announced.until < now]
         for token_id in gone:
-            del self._pending_until[token_id]
+            del self._announced[token_id]
             self._normalizer.pending.pop(token_id, None)
             self._normalizer.interrupted.discard(token_id)
         return gone

@@ -68,18 +68,18 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_what_was_announced_is_fresh_unless_there_was_no_connection(connected):
+def test_a_listing_was_heard_unless_there_was_no_connection(connected):
     world, followed, announced = SocketWorld(), token(1), token(2)
     world.normalizer.pending[announced.token_id] = []
-    world.normalizer.follow(followed, fresh=True)
+    world.normalizer.follow(followed, listed_ms=NOW)
     world.socket.follow([followed.token_id, announced.token_id])
     if not connected:
         world.resync.opened(world.socket)
-    world.normalizer.follow(announced, fresh=True)
+    world.normalizer.follow(announced, listed_ms=NOW)
     world.sync(followed, announced)
 
     states = world.normalizer.states
-    assert [states[of.token_id].fresh for of in (followed, announced)] == [connected] * 2
+    assert [states[of.token_id].listed_ms for of in (followed, announced)] == [NOW if connected else 0] * 2
 
 
 @pytest.fixture(params=[False, True], ids=["some", "everything"])
@@ -141,10 +141,10 @@ def test_an_announced_market_whose_socket_is_lost_before_the_catalogue_knows_it_
     world.lose()
     world.normalizer.apply([trade(of, ts_ms=NOW + 5_000)])
     world.sync(of, ts_ms=NOW + 6_000)
-    state = world.normalizer.follow(of, fresh=True)
+    state = world.normalizer.follow(of, listed_ms=NOW)
 
     assert state.first_ms == NOW + 6_000
-    assert not state.fresh
+    assert not state.listed_ms
     assert [row.ts_ms for row in world.normalizer.cut_batch().trades] == [NOW + 5_000]
     assert not world.normalizer.interrupted
 
@@ -241,10 +241,10 @@ def test_what_a_connection_has_missed_of_an_announced_market_belongs_to_its_star
     world.sync(of, ts_ms=NOW)
     world.resync.missed(Missed("sequence", [of.token_id], NOW + 1, ("books",), books=books))
     world.sync(of, ts_ms=NOW + 6_000)
-    state = world.normalizer.follow(of, fresh=True)
+    state = world.normalizer.follow(of, listed_ms=NOW)
 
     assert world.losses.all == []
-    assert not state.fresh
+    assert not state.listed_ms
     assert state.first_ms == (NOW + 6_000 if books else NOW), "books that the missed changes belong to do not count"
 
 

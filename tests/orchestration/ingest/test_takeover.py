@@ -76,7 +76,7 @@ def test_a_market_whose_listing_was_heard_misses_what_came_between_the_last_comm
     committer, normalizer, _, losses = make_committer(leader, clock=lambda: now[0])
     normalizer.exchange.local_ms = lambda: int(now[0] * 1000)
     normalizer.apply([book(YES, [(400_000, 1)], [])])
-    normalizer.follow(token(8, 0), fresh=True)
+    normalizer.follow(token(8, 0), listed_ms=NOW)
     now[0] += after_s  # later: the leader has committed what it had received from the listing on, and no more
     normalizer.apply([book(token(8, 0), [(400_000, 1)], [], ts_ms=NOW + 1_000 * after_s)])
     committer.leases = []

@@ -26,10 +26,10 @@ class RecordedFiller:
         self.markets, self.whole = [row.token.market_key for row in received.trades], whole
 
 
-def fill(market_keys, *, fresh=None):
+def fill(market_keys, *, listed_ms=None):
     """Fill a gap of some markets (None: all) as a standby that followed them in it, one of which has ended since.
 
-    `fresh`: another's first book came within the gap, and whether this run had heard its listing.
+    `listed_ms`: another's first book came within the gap, and when this run heard it listed (0: it did not).
     """
     normalizer, backlog = Normalizer(lambda: NOW / 1000), Backlog(1_000_000)
     filler = RecordedFiller(CoverageGap((1,), market_keys and frozenset(market_keys), WHOLE, NOW + 5_000, NOW + 6_000))
@@ -45,9 +45,9 @@ def fill(market_keys, *, fresh=None):
     normalizer.unfollow(ENDED.token_id)
     for state in normalizer.states.values():
         state.complete_since_ms = state.complete_since_ms and 1
-    if fresh is not None:
+    if listed_ms is not None:
         state = normalizer.states[OTHER.token_id]
-        state.fresh, state.complete_since_ms = fresh, normalizer.exchange.to_local_ms(NOW + 5_800)
+        state.listed_ms, state.complete_since_ms = listed_ms, normalizer.exchange.to_local_ms(NOW + 5_800)
     standby = StandbyGapFiller(normalizer, None, backlog, filler, in_filler)
     asyncio.run(standby.fill_on_takeover(NOW + 7_000))
     return filler.markets, filler.whole
@@ -68,6 +68,10 @@ def test_a_gap_of_named_markets_is_filled_only_if_all_of_them_are_still_followed
     assert filled is whole
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_a_gap_in_which_a_market_was_listed_is_filled_if_this_run_has_heard_that(fresh):
-    assert fill([STAYS.market_key, OTHER.market_key], fresh=fresh)[1] is fresh
+@pytest.mark.parametrize(("after_ms", "whole"), [(5_000, True), (5_700, True), (4_999, False), (6_001, False)])
+def test_a_gap_in_which_a_market_was_listed_is_filled_if_this_run_has_heard_that(after_ms, whole):
+    assert fill([STAYS.market_key, OTHER.market_key], listed_ms=NOW + after_ms)[1] is whole
+
+
+def test_a_gap_in_which_a_market_was_listed_is_not_filled_if_this_run_has_not_heard_that():
+    assert not fill([STAYS.market_key, OTHER.market_key], listed_ms=0)[1]

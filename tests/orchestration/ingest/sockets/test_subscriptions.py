@@ -301,6 +301,16 @@ def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(subscr
     assert subscriptions.of.listeners[0].tokens.keys() == {"1-0", "1-1", "7-0", "7-1"}
 
 
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_run_knows_when_a_market_was_listed_that_it_heard_announced_once_it_was_ready(
+    subscriptions, normalizer, ready
+):
+    subscriptions(lambda it: it.anticipate([new_market(7)]))
+    subscriptions(lambda it: it.apply(rows(7, 8), whole=False, fresh=ready))
+
+    assert [normalizer.states[name].listed_ms for name in ("7-0", "8-0")] == [1 if ready else 0, 0]
+
+
 def test_announced_markets_that_never_come_are_given_up(subscriptions, monkeypatch):
     monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.ANTICIPATE_S", -1.0)
     subscriptions(lambda it: it.anticipate([new_market(7)]))
