@@ -65,14 +65,14 @@ def explained(url: str, report: Report) -> tuple[list[Row], dict[str, str]]:
             found = conn.execute(IN_START, {"token": row[1], "at": instant(row), "listed": LISTED}).fetchone()
             return found is not None
 
-        rows = [*report.lost, *report.unrecorded, *report.in_gaps][:MAX_HISTORIES]
+        outside_starts = [row for row in report.in_gaps if not in_start(row)]
+        rows = [*report.lost, *report.unrecorded, *outside_starts][:MAX_HISTORIES]
         histories = [
             (row[0], instant(row).isoformat(), *conn.execute(HISTORY, {"token": row[1], "at": instant(row)}).fetchall())
             for row in rows
         ]
         gaps = conn.execute(MARKETS_IN_GAPS, {"listed": LISTED}).fetchall()
         runs = conn.execute(RUNS_OF_FEEDS).fetchall() if rows or gaps else []
-        outside_starts = [row for row in report.in_gaps if not in_start(row)]
     return outside_starts, {
         f"{name} {number}": str(row)
         for name, found in (("not stored", histories), ("market in a gap", gaps), ("run of a feed", runs))

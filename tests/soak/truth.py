@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import msgspec
 
 from sql.database import micro
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import psycopg
 
+Row = tuple[Any, ...]  # token, timestamp in ms, side, price, size; a trade's transaction
+
 SIDES = {"BUY": 1, "SELL": -1}
+TRADES, CHANGES = "trades", "level changes"
+QUERIES: dict[str, LiteralString] = {
+    TRADES: """
+        select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size, '0x' || encode(tx_hash, 'hex')
+        from trades join tokens using (market_key, outcome) where ts between to_timestamp(%s) and to_timestamp(%s)
+    """,
+    CHANGES: """
+        select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size
+        from book_events join tokens using (market_key, outcome)
+        where side is not null and ts between to_timestamp(%s) and to_timestamp(%s)
+    """,
+}
+FETCHED_ROWS = 50_000  # at a time
 LISTING_MS = 1_000  # orders go to a market's subscribers only, and nobody can subscribe before it is listed
 
 
@@ -52,13 +68,10 @@ class SentEvents(NamedTuple):
     early: Counter[Any]
 
 
-def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
-    """Read the exchange's events in a span of its own clock, the last instant included."""
+def sent_rows(file: Path, *, from_ms: int, to_ms: int) -> Iterator[tuple[str, Row, bool]]:
+    """Yield the exchange's events in a span of its own clock, the last instant included: kind, row, whether early."""
     listed: dict[str, int] = {}
-    early: Counter[Any] = Counter()
     decode = msgspec.json.Decoder(Line).decode
-    trades: Counter[Any] = Counter()
-    changes: Counter[Any] = Counter()
     with file.open("rb") as lines:
         for text in lines:
             if not text.endswith(b"\n"):  # the exchange is writing it
@@ -69,11 +82,19 @@ def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
             if line.kind not in ("trade", "level") or not from_ms <= line.ts_ms <= to_ms:
                 continue
             what = (line.token, line.ts_ms, SIDES[line.side], micro(line.price), micro(line.size))
-            row, rows = ((*what, line.tx), trades) if line.kind == "trade" else (what, changes)
-            rows[row] += 1
-            if line.token in listed and line.ts_ms <= listed[line.token] + LISTING_MS:
-                early[row] += 1
-    return SentEvents({"trades": trades, "level changes": changes}, early)
+            early = line.token in listed and line.ts_ms <= listed[line.token] + LISTING_MS
+            yield (TRADES, (*what, line.tx), early) if line.kind == "trade" else (CHANGES, what, early)
+
+
+def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
+    """Read the exchange's events in a span of its own clock, the last instant included."""
+    rows: dict[str, Counter[Any]] = {TRADES: Counter(), CHANGES: Counter()}
+    early: Counter[Any] = Counter()
+    for kind, row, is_early in sent_rows(file, from_ms=from_ms, to_ms=to_ms):
+        rows[kind][row] += 1
+        if is_early:
+            early[row] += 1
+    return SentEvents(rows, early)
 
 
 def announced(file: Path) -> set[str]:
@@ -84,21 +105,22 @@ def announced(file: Path) -> set[str]:
         return {token for line in whole if line.kind == "new_market" for token in line.detail["tokens"]}
 
 
+def stored_rows(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> Iterator[tuple[str, Row]]:
+    """Yield the database's rows in a span, each with its kind, from a cursor on the server."""
+    for kind, query in QUERIES.items():
+        with conn.transaction(), conn.cursor(name="stored_rows") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            cursor.execute(query, (from_ms / 1000, to_ms / 1000))
+            for row in cursor:
+                yield kind, row
+
+
 def stored(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
     """Read the database's rows in a span."""
-    span = (from_ms / 1000, to_ms / 1000)
-    trades = conn.execute(
-        """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size, '0x' || encode(tx_hash, 'hex')
-        from trades join tokens using (market_key, outcome) where ts between to_timestamp(%s) and to_timestamp(%s)""",
-        span,
-    ).fetchall()
-    changes = conn.execute(
-        """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size
-        from book_events join tokens using (market_key, outcome)
-        where side is not null and ts between to_timestamp(%s) and to_timestamp(%s)""",
-        span,
-    ).fetchall()
-    return {"trades": Counter(trades), "level changes": Counter(changes)}
+    rows: dict[str, Counter[Any]] = {TRADES: Counter(), CHANGES: Counter()}
+    for kind, row in stored_rows(conn, from_ms=from_ms, to_ms=to_ms):
+        rows[kind][row] += 1
+    return rows
 
 
 def compare(truth: SentEvents, found: dict[str, Counter[Any]]) -> dict[str, Difference]:
