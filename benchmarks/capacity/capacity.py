@@ -195,12 +195,11 @@ def costs(options: Options, window: MeasuredWindow, compared: Rows) -> Iterator[
 
 
 def wal(window: MeasuredWindow, events: float) -> dict[str, float]:
-    """Return what the database wrote to its write-ahead log, and when it wrote a checkpoint."""
+    """Return what the database wrote to its write-ahead log, and for how long it wrote checkpoints."""
     return {
         "WAL MB/s": window.wal_bytes / 1e6 / window.seconds,
         "whole pages in it an event": window.wal_pages / events,
-        "seconds in which a checkpoint wrote": len(window.checkpoint_s),
-        **({"seconds until the first of these": window.checkpoint_s[0]} if window.checkpoint_s else {}),
+        "seconds in which a checkpoint wrote": window.checkpoint_s,
     }
 
 
@@ -231,7 +230,7 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
 
 def subscribed(bench: Bench, supervisor: Supervisor, seconds: float) -> Subscriber:
     """Start the API and a subscriber that is away for a part of the measurement, from its first third on."""
-    program, port, path = api(bench)
+    program, port, path = api(bench, gives_way=True)
     supervisor.start(program)
     supervisor.wait(program.name)
     subscriber = Subscriber(f"ws://127.0.0.1:{port}{path}", leaves_after_s=seconds / 3, away_s=min(AWAY_S, seconds / 3))

@@ -46,7 +46,7 @@ class MeasuredWindow(NamedTuple):
     lead_changes: int
     wal_bytes: float  # that the database wrote
     wal_pages: float  # copied whole into it, as each page is when it changes first after a checkpoint
-    checkpoint_s: list[float]  # seconds of the measurement, each second in which a checkpoint wrote
+    checkpoint_s: int  # seconds in which a checkpoint wrote
     caught_up_s: float | None  # from a burst's end until no commit was late; None: not before the measurement's end
 
 
@@ -93,7 +93,7 @@ class Measurement:
         spent: dict[str, float] = defaultdict(float)
         memory: dict[int, float] = {}
         held: list[tuple[float, float]] = []
-        checkpoint_s: list[float] = []
+        checkpoint_s = 0
         burst_s, caught_up_s = burst[1] if burst is not None else 0.0, None
         self._feeds.poll()
         before, began, last, roles = self._exchange.sent(), time.monotonic(), self._times(), self._feeds.roles()
@@ -115,8 +115,7 @@ class Measurement:
             held.append((took / 60, sum(now_mb.values())))
             if caught_up_s is None and took > burst_s + SAMPLE_S and self._feeds.late_s() < LATE_S:
                 caught_up_s = took - burst_s
-            if (now_checkpointed := self._read(CHECKPOINTED)) > checkpointed:
-                checkpoint_s.append(took)
+            checkpoint_s += (now_checkpointed := self._read(CHECKPOINTED)) > checkpointed
             checkpointed = now_checkpointed
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
