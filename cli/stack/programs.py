@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 RUNS_GRACE_S = 60.0
 """For interrupted runs to clean up, and to say in Dagster how they ended."""
+GIVES_WAY = ("nice", "-n", "5")
+"""Before a command that gives way to the live feed and the database where processor time is scarce."""
 LOGINS = ("pipeline_database_url", "api_database_url", "site_database_url")
 
 
@@ -148,7 +150,7 @@ class Programs:
         port = self.plan.ports.dagster
         return self._program(
             "webserver",
-            *("nice", "-n", "5"),  # seconds of imports that nothing waits for; first data has priority
+            *GIVES_WAY,  # seconds of imports that nothing waits for; first data has priority
             *(sys.executable, "-m", "orchestration.webserver", "--host", "127.0.0.1", "--port", str(port)),
             *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
@@ -171,14 +173,15 @@ class Programs:
     def api(self) -> Server:
         """Return the program of the API."""
         plan = self.plan
-        command = [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
+        # Replaying a minute of the venue's stream takes a core for ten seconds, in which prices must not be late.
+        command = [*GIVES_WAY, sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
         command += ["-w", str(plan.workers), "api.app:app"]
         return self._server("api", API, command, (plan.host, plan.ports.api), fd_option="--bind=fd://{}")
 
     def site(self) -> Server:
         """Return the program of the site: pages for people, Markdown and MCP for agents."""
         plan = self.plan
-        command = ["nice", "-n", "5", sys.executable, "-m", "api.site.server"]
+        command = [*GIVES_WAY, sys.executable, "-m", "api.site.server"]
         return self._server("site", SITE, command, (plan.site_host, plan.ports.site), fd_option="--fd={}", grace_s=3.0)
 
     def _server(

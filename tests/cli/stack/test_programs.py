@@ -105,6 +105,14 @@ def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):
     assert told["DATABASE_URL"] == "postgresql:///presage"  # the owner's: no other login is known
 
 
+def test_what_serves_clients_gives_way_to_what_live_data_waits_for(tmp_path):
+    made = programs(tmp_path, dagster_password="secret")
+
+    serving, pipeline = (made.api(), made.site(), made.webserver()), (made.code_server(), made.runs(), made.daemon())
+    assert [program.command[:3] for program in serving] == [["nice", "-n", "5"]] * 3
+    assert not [program for program in pipeline if "nice" in program.command]
+
+
 def test_the_daemons_heartbeats_are_read_by_its_own_login(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("cli.stack.programs.daemon_alive_since", lambda url, _: asked.append(url))
