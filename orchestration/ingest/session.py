@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from config.huge_pages import collapse
 from config.settings import Settings
 from orchestration.feeds.lease import ALIVE_S, MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
 from orchestration.feeds.shards import Shard
@@ -83,13 +84,13 @@ class LiveSession:
         self._exchange = exchange
         self._step_down = asyncio.Event()
         self._refreshing = asyncio.Lock()
-        self._frozen_tokens = 0
+        self._settled_tokens = 0
         self._paused_since_ms = self._paused_ms = 0
         self._asked_at = 0.0  # monotonic: whether trading was paused, as it last was
         self._pause_s = min(PAUSE_S * shard.of, MAX_PAUSE_S)
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
-            for name in ("leader", "housekeeping", "filler", "news", "http")
+            for name in ("leader", "housekeeping", "filler", "news", "http", "memory")
         }
         self._buffer_mb = settings.live_buffer_mb
         self.backlog = Backlog(BUFFER_BYTES)
@@ -186,17 +187,21 @@ class LiveSession:
         self.receiver.resync.watch()
         self.receiver.resync.update()
 
-    def _freeze_states(self) -> None:
-        """Exempt the tokens' state from garbage collection: it is most of the heap, and lives as long as the run."""
+    def _settle_states(self) -> None:
+        """Exempt the tokens' state from garbage collection, and move it into huge pages.
+
+        It is most of the heap, lives as long as the run, and each message reads another part of it.
+        """
         tokens = len(self.receiver.normalizer.states)
-        if self.receiver.ready and tokens > 1.2 * self._frozen_tokens:
+        if self.receiver.ready and tokens > 1.2 * self._settled_tokens:
             gc.freeze()
-            self._frozen_tokens = tokens
+            self._threads["memory"].submit(collapse)
+            self._settled_tokens = tokens
 
     async def _beat(self) -> None:
         await self._check_lead()
         now = monotonic()
-        self._freeze_states()
+        self._settle_states()
         committer, exchange = self.committer, self.receiver.normalizer.exchange
         self.receiver.find_busy()
         self.receiver.normalizer.defers = self._defers()
