@@ -73,7 +73,7 @@ class StandbyGapFiller:
         else:  # some may be another shard's, or have ended
             whole = gap.market_keys <= {state.token.market_key for state in states}
         whole = whole and self._backlog.since_ms <= local_ms
-        whole = whole and all(state.complete_since(local_ms) or _listed_in(gap, state, to_ms) for state in states)
+        whole = whole and all(state.complete_since(local_ms) or _listed_since(gap, state) for state in states)
         if whole or len(received):
             await self._in_filler(self._filler.from_ring, gap, received, to_ms, whole=whole)
         self._tried.add(gap.gap_ids)
@@ -97,9 +97,9 @@ class StandbyGapFiller:
         )
 
 
-def _listed_in(gap: CoverageGap, state: TokenState, to_ms: int) -> bool:
-    """Return whether this run heard in a gap that a token's market was listed, and has missed nothing since."""
-    return state.complete_since_ms is not None and gap.from_ms <= state.listed_ms <= to_ms
+def _listed_since(gap: CoverageGap, state: TokenState) -> bool:
+    """Return whether this run heard a token's market listed after a gap had begun, and has missed nothing since."""
+    return state.complete_since_ms is not None and state.listed_ms >= gap.from_ms
 
 
 def _concerns(gap: CoverageGap, token: Token) -> bool:

@@ -26,10 +26,10 @@ def time_out(*_, **__):
 def subscriptions():
     """Run calls on subscriptions whose sockets never open: nothing listens at this address."""
     loop = asyncio.new_event_loop()
-    made = None
+    made, normalizer = None, Normalizer()
 
     async def make():
-        return Subscriptions(UNREACHABLE, Normalizer(), 4, **NO_CALLBACKS | {"on_lost": lambda *_: None})
+        return Subscriptions(UNREACHABLE, normalizer, 4, **NO_CALLBACKS | {"on_lost": lambda *_: None})
 
     made = loop.run_until_complete(make())
 
@@ -39,7 +39,7 @@ def subscriptions():
 
         return loop.run_until_complete(run())
 
-    do.of = made
+    do.of, do.normalizer = made, normalizer
     yield do
     loop.run_until_complete(made.stop())
     loop.close()
@@ -302,13 +302,11 @@ def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(subscr
 
 
 @pytest.mark.parametrize("ready", [True, False])
-def test_a_run_knows_when_a_market_was_listed_that_it_heard_announced_once_it_was_ready(
-    subscriptions, normalizer, ready
-):
+def test_a_run_knows_when_a_market_was_listed_that_it_heard_announced_once_it_was_ready(subscriptions, ready):
     subscriptions(lambda it: it.anticipate([new_market(7)]))
     subscriptions(lambda it: it.apply(rows(7, 8), whole=False, fresh=ready))
 
-    assert [normalizer.states[name].listed_ms for name in ("7-0", "8-0")] == [1 if ready else 0, 0]
+    assert [subscriptions.normalizer.states[name].listed_ms for name in ("7-0", "8-0")] == [1 if ready else 0, 0]
 
 
 def test_announced_markets_that_never_come_are_given_up(subscriptions, monkeypatch):
