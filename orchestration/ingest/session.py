@@ -85,6 +85,7 @@ class LiveSession:
         self._step_down = asyncio.Event()
         self._refreshing = asyncio.Lock()
         self._settled_tokens = 0
+        self._moved: asyncio.Future[None] | None = None
         self._paused_since_ms = self._paused_ms = 0
         self._asked_at = 0.0  # monotonic: whether trading was paused, as it last was
         self._pause_s = min(PAUSE_S * shard.of, MAX_PAUSE_S)
@@ -195,7 +196,8 @@ class LiveSession:
         tokens = len(self.receiver.normalizer.states)
         if self.receiver.ready and tokens > 1.2 * self._settled_tokens:
             gc.freeze()
-            self._threads["memory"].submit(collapse)
+            loop = asyncio.get_running_loop()
+            self._moved = loop.run_in_executor(self._threads["memory"], collapse)  # a failure of it is logged
             self._settled_tokens = tokens
 
     async def _beat(self) -> None:
