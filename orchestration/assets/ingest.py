@@ -11,7 +11,7 @@ from config import exchanges, settings, tunables
 from config.exchanges import KALSHI, POLYMARKET
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
-from orchestration.feeds.runs import SHARD_TAG
+from orchestration.feeds.runs import SHARD_TAG, execute
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.exchanges.opening import client_of, obstacle
 from orchestration.ingest.feed import LiveFeed
@@ -79,7 +79,7 @@ def feed_of(exchange_: exchanges.Exchange, prefix: str = "") -> ExchangeFeed:
         reporter = Reporter(
             context, shown, (f"{prefix}{standby}", figures), {"shard": str(shard)} if shard.of > 1 else {}
         )
-        totals = LiveFeed(
+        feed_ = LiveFeed(
             settings.get(),
             database.url,
             client_of(exchange_, exchange),
@@ -88,8 +88,8 @@ def feed_of(exchange_: exchanges.Exchange, prefix: str = "") -> ExchangeFeed:
             shard=shard,
             window_s=float(window_s) if window_s else None,
             observe_s=OBSERVE_S,
-        ).run(observe=reporter.observe)
-        yield from reporter.results(totals)
+        )
+        yield from reporter.results(execute(context, feed_, reporter.observe))
 
     live = dg.define_asset_job(
         exchange_.own("live"),

@@ -12,7 +12,7 @@ from orchestration import checks
 from orchestration.assets.pipeline import result
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
-from orchestration.feeds.runs import unfinished
+from orchestration.feeds.runs import execute, unfinished
 from orchestration.resources import Database
 from orchestration.settlement import chain, judging
 from orchestration.settlement.feed import SettlementFeed
@@ -74,7 +74,7 @@ def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.M
     configured = settings.get()
     reporter = Reporter(context, SHOWN, STANDBY)
     with chain.open_clients(configured) as (rpc, second):
-        totals = SettlementFeed(
+        feed_ = SettlementFeed(
             configured,
             database.url,
             rpc,
@@ -83,7 +83,8 @@ def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.M
             second=second,
             window_s=float(window_s) if window_s else None,
             observe_s=OBSERVE_S,
-        ).run(observe=reporter.observe)
+        )
+        totals = execute(context, feed_, reporter.observe)
     yield from reporter.results(totals)
 
 

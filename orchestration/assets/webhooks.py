@@ -9,7 +9,7 @@ import dagster as dg
 from config import settings
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import MATERIALISE_S, OBSERVE_S, Reporter
-from orchestration.feeds.runs import unfinished
+from orchestration.feeds.runs import execute, unfinished
 from orchestration.resources import Database
 from orchestration.webhooks.feed import FEED, WebhookFeed
 from sql.queries import feed as feed_queries
@@ -35,14 +35,14 @@ def webhook_deliveries(context: dg.AssetExecutionContext, database: Database) ->
     """Deliver or stand by, until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
     reporter = Reporter(context, {ASSET: ()}, (ASSET, ()))
-    totals = WebhookFeed(
+    feed = WebhookFeed(
         settings.get(),
         database.url,
         run_id=context.run.run_id,
         window_s=float(window_s) if window_s else None,
         observe_s=OBSERVE_S,
-    ).run(observe=reporter.observe)
-    yield from reporter.results(totals)
+    )
+    yield from reporter.results(execute(context, feed, reporter.observe))
 
 
 job = dg.define_asset_job(

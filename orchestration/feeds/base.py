@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import psycopg
 
-from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, connect_for_leadership, successor
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, connect_for_leadership, may_leave, successor
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
@@ -102,6 +102,10 @@ class Feed(ABC):
         self._ending.set()
 
     @abstractmethod
+    def may_leave(self) -> bool:
+        """Return whether another run could go on at once."""
+
+    @abstractmethod
     def _works(self) -> Sequence[Callable[[], None]]:
         """Return what runs, each in a thread; the first is the work, the run ends with it."""
 
@@ -125,6 +129,12 @@ class LeaderElectedFeed(Feed):
         self._ready_since: float | None = None
         self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
         self._due: dict[str, float] = {}
+        self._leases: tuple[list[LeaseRow], float] = [], 0.0  # and when they were read, monotonic
+
+    def may_leave(self) -> bool:
+        """Return whether a younger run could go on at once."""
+        leases, heard_at = self._leases
+        return may_leave(leases, self._lease.run_id, heard_at)
 
     def _works(self) -> Sequence[Callable[[], None]]:
         return self._work, self._keep_lease
@@ -218,7 +228,9 @@ class LeaderElectedFeed(Feed):
         while True:
             ending = self._ending.wait(BEAT_S)
             with suppress(psycopg.Error):
+                heard_at = monotonic()
                 leases = self._touch("gone" if ending else self.figures.role)
+                self._leases = leases, heard_at
                 age = monotonic() - began
                 leading = self.figures.role == "leader"
                 if age > self._lease.window_s and (

@@ -1,7 +1,8 @@
 """Decides how many runs to start and which to mark failed: a pure function of leases and runs; a sensor calls it.
 
-A lease touched within seconds is the only sign of life. Dagster's run status is not: a run whose container was killed
-stays STARTED.
+A lease that is touched is the only sign of life. Dagster's run status is not: a run whose container was killed stays
+STARTED. On a machine without free processor time a live run may be silent for seconds, and take a minute to start: to
+replace it then would take what is left.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 
 from orchestration.feeds.lease import LeaseRow
 
-GRACE_S = 30.0  # from STARTED to the first touch: imports, connections
+START_S = 120.0  # from STARTED to the first touch: imports, connections
+SILENT_S = 60.0  # of a run that was alive; Dagster itself knows at once if the process of a run of this host has ended
+GRACE_S = 30.0  # to end
 LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a replaced code server never starts its queued runs
 SETTLE_S = 15.0  # after the database comes up, leases look stale although their runs are alive
 
@@ -92,9 +95,9 @@ def _run_state(  # noqa: PLR0911 (one line per state)
     if run.status == "CANCELING":
         return "" if age < GRACE_S else f"cancelled {age:.0f} s ago and never ended"
     if lease is None:
-        return "coming" if age < GRACE_S else f"started {age:.0f} s ago and never took a lease"
+        return "coming" if age < START_S else f"started {age:.0f} s ago and never took a lease"
     if lease.role == "gone":
         return "" if lease.silent_s < GRACE_S else f"left {lease.silent_s:.0f} s ago and never ended"
-    if database_up_s < SETTLE_S:
+    if database_up_s < SETTLE_S or lease.silent_s < SILENT_S:
         return "coming"
     return f"no sign of life for {lease.silent_s:.0f} s"

@@ -4,7 +4,7 @@ import math
 import os
 from collections import deque
 from collections.abc import Iterable
-from time import time
+from time import monotonic, time
 from typing import Any
 
 import msgspec
@@ -157,6 +157,14 @@ def successor(leases: Iterable[LeaseRow], run_id: str) -> LeaseRow | None:
         ),
         None,
     )
+
+
+def may_leave(leases: Iterable[LeaseRow], run_id: str, heard_at: float) -> bool:
+    """Return whether a younger run could lead at once, by leases that were read at a monotonic instant.
+
+    Of several runs that ask, the youngest stays.
+    """
+    return monotonic() - heard_at < ALIVE_S and successor(leases, run_id) is not None
 
 
 def another_ready(leases: Iterable[LeaseRow], run_id: str, *, in_touch_s: float = math.inf) -> bool:

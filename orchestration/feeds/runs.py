@@ -1,15 +1,21 @@
-"""Queries a job's runs in Dagster's instance."""
+"""Runs of a feed in Dagster: queries them, and runs a feed until Dagster takes its run for over."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from orchestration.feeds.keeper import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
+
+    from orchestration.feeds.base import Feed
+
+log = logging.getLogger(__name__)
 
 SHARD_TAG = "presage/shard"  # of a live run; one without it follows every market
 
@@ -20,6 +26,7 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+LOOK_S = 5.0  # between two looks at the run's own status
 FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
@@ -50,3 +57,35 @@ def mark_failed(instance: dg.DagsterInstance, run_id: str, why: str) -> None:
     run = instance.get_run_by_id(run_id)
     if run is not None and not run.is_finished:
         instance.report_run_failed(run, f"{why}: its process is gone")
+
+
+class Finished:
+    """Whether Dagster takes a run for over whose process goes on: it was silent and marked failed, and is replaced."""
+
+    def __init__(self, instance: dg.DagsterInstance, run_id: str) -> None:
+        self._instance, self._run_id = instance, run_id
+        self._looked_at, self._is_finished = monotonic(), False
+
+    def __call__(self) -> bool:
+        """Return whether it does, or did when it was last looked at, some seconds ago."""
+        if not self._is_finished and monotonic() - self._looked_at >= LOOK_S:
+            self._looked_at = monotonic()
+            try:
+                run = self._instance.get_run_by_id(self._run_id)
+            except Exception as fault:  # noqa: BLE001 (Dagster's storage may be unavailable: the feed goes on)
+                log.warning("the run's status cannot be read: %s", fault)
+            else:
+                self._is_finished = run is not None and run.is_finished
+        return self._is_finished
+
+
+def execute(context: dg.AssetExecutionContext, feed: Feed, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Run a feed to its end and return its totals.
+
+    One that Dagster takes for over ends once a younger run could go on, so that it takes nothing from others.
+    """
+    finished_ = Finished(context.instance, context.run.run_id)
+    totals = feed.run(lambda: finished_() and feed.may_leave(), observe)
+    if finished_():
+        raise dg.Failure("the run had been marked failed, and replaced, while its process went on; it has ended now")
+    return totals

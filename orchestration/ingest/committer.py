@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from orchestration.feeds.lease import LeaseRow, another_ready
+from orchestration.feeds.lease import LeaseRow, another_ready, may_leave
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.deferral import DeferringNormalizer, catch_up
@@ -120,6 +120,10 @@ class Committer:
         if monotonic() - self._heard_at > MAX_BEAT_PAUSE_S:
             self._in_touch_since = sent_at
         self.leases, self._heard_at = leases, sent_at
+
+    def may_leave(self) -> bool:
+        """Return whether a younger run could go on at once."""
+        return may_leave(self.leases or (), self._run_id, self._heard_at)
 
     async def tick(self, *, ready: bool, may_lead: bool = True) -> None:
         """Close a batch and route it; request the lead if no better prepared run could take it."""

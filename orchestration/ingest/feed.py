@@ -43,7 +43,12 @@ class LiveFeed(Feed):
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._end_session: Callable[[], object] = lambda: None
+        self._session: LiveSession | None = None
         self._collected: dict[str, Any] = {}
+
+    def may_leave(self) -> bool:
+        """Return whether a younger run could go on at once."""
+        return self._session is None or self._session.committer.may_leave()
 
     def _works(self) -> Sequence[Callable[[], None]]:
         return (self._work,)
@@ -53,7 +58,7 @@ class LiveFeed(Feed):
             runner.run(self._live())
 
     async def _live(self) -> None:
-        session = LiveSession(
+        self._session = session = LiveSession(
             self._settings,
             self._url,
             self._exchange,

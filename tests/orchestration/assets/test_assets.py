@@ -36,7 +36,7 @@ def ended_once_recorded(monkeypatch, conn):
         )"""
 
     class EndedFeed(LiveFeed):
-        def run(self, observe):
+        def run(self, _, observe):
             return super().run(lambda: bool(conn.execute(recorded).fetchone()[0]), observe)
 
     monkeypatch.setattr(live, "LiveFeed", EndedFeed)

@@ -37,15 +37,21 @@ def test_a_run_on_its_way_counts():
 
 
 def test_a_started_run_whose_lease_went_stale_is_marked_failed_and_replaced():
-    decision = decide([lease("a"), lease("b", age=25)], [run("a"), run("b")], NOW)
+    decision = decide([lease("a"), lease("b", age=61)], [run("a"), run("b")], NOW)
 
-    assert decision.dead == (("b", "no sign of life for 25 s"),)
+    assert decision.dead == (("b", "no sign of life for 61 s"),)
     assert decision.windows == (1.0,)
 
 
+def test_a_started_run_that_is_silent_for_seconds_is_not_replaced():
+    decision = decide([lease("a"), lease("b", age=59)], [run("a"), run("b")], NOW)
+
+    assert (decision.start, decision.dead) == (0, ())
+
+
 def test_a_started_run_that_never_took_a_lease_is_marked_failed():
-    assert decide([lease("a")], [run("a"), run("b", age=31)], NOW).dead == (
-        ("b", "started 31 s ago and never took a lease"),
+    assert decide([lease("a")], [run("a"), run("b", age=121)], NOW).dead == (
+        ("b", "started 121 s ago and never took a lease"),
     )
 
 

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from orchestration.feeds import lease as module
-from orchestration.feeds.lease import FeedLease, LeaseRow, another_ready, progress, successor
+from orchestration.feeds.lease import FeedLease, LeaseRow, another_ready, may_leave, progress, successor
 
 
 def lease_row(run_id, *, started=0.0, silent=0.5, role="standby", ready=True, **detail):
@@ -66,3 +66,16 @@ def test_a_lease_says_how_far_the_hosts_clock_is_from_the_databases(database_url
 
     assert abs(seen.detail["clock_ahead_ms"] - ahead_s * 1000) < 1000
     assert abs(lease.database_ms() - time.time() * 1000) < 1000
+
+
+@pytest.mark.parametrize(
+    ("other", "heard_s_ago", "may"),
+    [
+        (lease_row("younger", started=200.0), 1.0, True),
+        (lease_row("younger", started=200.0), 11.0, False),
+        (lease_row("younger", started=200.0, silent=11.0), 1.0, False),
+        (lease_row("older", started=50.0), 1.0, False),
+    ],
+)
+def test_a_replaced_run_may_leave_only_for_a_younger_one_of_which_it_has_just_heard(other, heard_s_ago, may):
+    assert may_leave([ME, other], "me", time.monotonic() - heard_s_ago) is may
