@@ -5,13 +5,14 @@ STARTED. On a machine without free processor time a live run may be silent for s
 replace it then would take what is left.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from orchestration.feeds.lease import LeaseRow
 
 START_S = 120.0  # from STARTED to the first touch: imports, connections
 SILENT_S = 60.0  # of a run that was alive; Dagster itself knows at once if the process of a run of this host has ended
+HUNG_S = 300.0  # of a run whose process is known to live: it waits for processor time, unless it hangs
 GRACE_S = 30.0  # to end
 LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a replaced code server never starts its queued runs
 SETTLE_S = 15.0  # after the database comes up, leases look stale although their runs are alive
@@ -56,10 +57,12 @@ def decide(
     *,
     ended: Collection[str] = (),
     database_up_s: float = SETTLE_S,
+    lives: Callable[[LeaseRow], bool] = lambda _: False,
 ) -> Decision:
     """Keep `want` runs alive or starting; dead runs are marked failed, and so replaced at once.
 
-    `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds.
+    `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds. `lives` says
+    whether the process of a lease is known to live.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
     alive = {run_id for run_id, lease in held.items() if lease.alive}
@@ -68,7 +71,7 @@ def decide(
     for run in runs:
         if run.run_id in alive:
             continue
-        state = _run_state(run, held.get(run.run_id), now, database_up_s)
+        state = _run_state(run, held.get(run.run_id), now, database_up_s, lives)
         if state == "coming":
             coming += 1
         elif state:
@@ -84,7 +87,7 @@ def decide(
 
 
 def _run_state(  # noqa: PLR0911 (one line per state)
-    run: Run, lease: LeaseRow | None, now: float, database_up_s: float
+    run: Run, lease: LeaseRow | None, now: float, database_up_s: float, lives: Callable[[LeaseRow], bool]
 ) -> str:
     """Return `coming`, why the run is dead, or "" for one that is about to end normally."""
     age = now - run.since
@@ -99,5 +102,7 @@ def _run_state(  # noqa: PLR0911 (one line per state)
     if lease.role == "gone":
         return "" if lease.silent_s < GRACE_S else f"left {lease.silent_s:.0f} s ago and never ended"
     if database_up_s < SETTLE_S or lease.silent_s < SILENT_S:
+        return "coming"
+    if lease.silent_s < HUNG_S and lives(lease):
         return "coming"
     return f"no sign of life for {lease.silent_s:.0f} s"

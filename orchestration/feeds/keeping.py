@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from config import settings
 from orchestration.feeds import keeper
 from orchestration.feeds.hosts import RUNS_A_FEED
 from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, read_leases
@@ -16,6 +18,7 @@ from sql.queries import checks
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
+    from orchestration.feeds.lease import LeaseRow
     from orchestration.resources import Database
 
 WINDOW_TAG = "presage/window_s"
@@ -54,7 +57,13 @@ def ensure_runs(
     ended = finished(context.instance, fresh)
     decisions = {
         shard: keeper.decide(
-            leases[shard], unended, now, want if shard.of == shards else 0, ended=ended, database_up_s=up_s
+            leases[shard],
+            unended,
+            now,
+            want if shard.of == shards else 0,
+            ended=ended,
+            database_up_s=up_s,
+            lives=_lives,
         )
         for shard, unended in runs.items()
     }
@@ -76,6 +85,19 @@ def ensure_runs(
     }
     request = dg.RunRequest(run_key=f"{shard.feed(feed)} {now:.3f}", tags=tags)
     return dg.SensorResult(run_requests=[request], cursor=cursor)
+
+
+def _lives(lease: LeaseRow) -> bool:
+    """Return whether the process of a lease runs on this host."""
+    if lease.pid is None or lease.host != settings.get().host:
+        return False
+    try:
+        os.kill(lease.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
 
 
 def _answering_since(cursor: str | None, now: float) -> float:

@@ -46,6 +46,8 @@ class LeaseRow(msgspec.Struct, frozen=True):
     started_at: float
     silent_s: float
     detail: dict[str, Any]
+    pid: int | None = None
+    host: str | None = None
 
     @property
     def fresh(self) -> bool:

@@ -48,6 +48,9 @@ GAPS_S = 1.0
 FETCH_S = 5.0
 BUFFER_BYTES_PER_TOKEN = 2_000
 GC_THRESHOLDS = 20_000, 20, 20
+MAX_SILENT_S = (
+    30.0  # of a leader, for which a standby defers: a busy machine delays heartbeats; the lock says who leads
+)
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
 
@@ -272,7 +275,7 @@ class LiveSession:
         if not self._standby_defers or committer.leading or committer.taking_over:
             return False
         others = (lease for lease in committer.leases or () if lease.run_id != self._lease.run_id)
-        return any(lease.alive and lease.role == "leader" for lease in others)
+        return any(lease.role == "leader" and lease.silent_s < MAX_SILENT_S for lease in others)
 
     def _committed_ms(self) -> int:
         """Return how far the shard's leader has committed or, where it has none, whoever led its markets."""

@@ -309,8 +309,8 @@ on conflict (run_id) do update set
 returning as_ms(clock_timestamp());
 
 -- name: leases(feed)
--- Who holds, or held, a lease on the feed: run, role, ready, started, seconds since the last sign of life, detail.
-select run_id, role, ready, date_part('epoch', started_at), date_part('epoch', now() - beat_at), detail
+-- Who holds, or held, a lease on the feed: run, role, ready, started, seconds since the last sign of life, detail, process, host.
+select run_id, role, ready, date_part('epoch', started_at), date_part('epoch', now() - beat_at), detail, pid, host
 from feed_leases
 where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;

@@ -49,6 +49,13 @@ def test_a_started_run_that_is_silent_for_seconds_is_not_replaced():
     assert (decision.start, decision.dead) == (0, ())
 
 
+def test_a_silent_run_whose_process_lives_is_replaced_only_when_it_hangs():
+    for age, dead in ((299, ()), (301, ("b",))):
+        leases = [lease("a"), lease("b", age=age)]
+        decision = decide(leases, [run("a"), run("b")], NOW, lives=lambda held: held.run_id == "b")
+        assert tuple(run_id for run_id, _ in decision.dead) == dead
+
+
 def test_a_started_run_that_never_took_a_lease_is_marked_failed():
     assert decide([lease("a")], [run("a"), run("b", age=121)], NOW).dead == (
         ("b", "started 121 s ago and never took a lease"),
