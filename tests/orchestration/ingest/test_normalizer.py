@@ -290,7 +290,7 @@ def test_messages_of_a_market_wait_until_the_catalogue_knows_it(normalizer):
     normalizer.apply([trade(fresh, ts_ms=NOW + 1), change(fresh, 1, 390_000, 7, ts_ms=NOW + 2)])
     assert len(normalizer.cut_batch()) == 0
 
-    normalizer.follow(fresh, fresh=True)
+    normalizer.follow(fresh, listed_ms=NOW)
     batch = normalizer.cut_batch()
     assert (len(batch.snapshots), len(batch.trades), len(batch.changes)) == (1, 1, 1)
     assert normalizer.counts.unknown_tokens == 0
