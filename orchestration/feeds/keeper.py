@@ -2,16 +2,17 @@
 
 A lease that is touched is the only sign of life. Dagster's run status is not: a run whose container was killed stays
 STARTED. On a machine without free processor time a live run may be silent for seconds, and take a minute to start: to
-replace it then would take what is left.
+replace it then would take what is left. So a silent run is replaced at once only if its process is known to have ended,
+or if nobody leads.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from orchestration.feeds.lease import LeaseRow
+from orchestration.feeds.lease import ALIVE_S, LeaseRow
 
 START_S = 120.0  # from STARTED to the first touch: imports, connections
-SILENT_S = 60.0  # of a run that was alive; Dagster itself knows at once if the process of a run of this host has ended
+SILENT_S = 60.0  # of a run that was alive, whose process may be on another host
 HUNG_S = 300.0  # of a run whose process is known to live: it waits for processor time, unless it hangs
 GRACE_S = 30.0  # to end
 LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a replaced code server never starts its queued runs
@@ -57,12 +58,13 @@ def decide(
     *,
     ended: Collection[str] = (),
     database_up_s: float = SETTLE_S,
-    lives: Callable[[LeaseRow], bool] = lambda _: False,
+    lives: Callable[[LeaseRow], bool | None] = lambda _: None,
+    led: bool = True,
 ) -> Decision:
     """Keep `want` runs alive or starting; dead runs are marked failed, and so replaced at once.
 
     `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds. `lives` says
-    whether the process of a lease is known to live.
+    whether the process of a lease runs, or None if it may be on another host. `led`: some run leads.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
     alive = {run_id for run_id, lease in held.items() if lease.alive}
@@ -71,7 +73,7 @@ def decide(
     for run in runs:
         if run.run_id in alive:
             continue
-        state = _run_state(run, held.get(run.run_id), now, database_up_s, lives)
+        state = _run_state(run, held.get(run.run_id), now, database_up_s, lives, led=led)
         if state == "coming":
             coming += 1
         elif state:
@@ -87,7 +89,13 @@ def decide(
 
 
 def _run_state(  # noqa: PLR0911 (one line per state)
-    run: Run, lease: LeaseRow | None, now: float, database_up_s: float, lives: Callable[[LeaseRow], bool]
+    run: Run,
+    lease: LeaseRow | None,
+    now: float,
+    database_up_s: float,
+    lives: Callable[[LeaseRow], bool | None],
+    *,
+    led: bool,
 ) -> str:
     """Return `coming`, why the run is dead, or "" for one that is about to end normally."""
     age = now - run.since
@@ -101,8 +109,13 @@ def _run_state(  # noqa: PLR0911 (one line per state)
         return "coming" if age < START_S else f"started {age:.0f} s ago and never took a lease"
     if lease.role == "gone":
         return "" if lease.silent_s < GRACE_S else f"left {lease.silent_s:.0f} s ago and never ended"
-    if database_up_s < SETTLE_S or lease.silent_s < SILENT_S:
-        return "coming"
-    if lease.silent_s < HUNG_S and lives(lease):
+    if database_up_s < SETTLE_S or lease.silent_s < _patience_s(alive=lives(lease), led=led):
         return "coming"
     return f"no sign of life for {lease.silent_s:.0f} s"
+
+
+def _patience_s(*, alive: bool | None, led: bool) -> float:
+    """Return for how long a run may be silent: long if its process runs, short if it has ended or nobody leads."""
+    if alive:
+        return HUNG_S if led else SILENT_S
+    return SILENT_S if alive is None and led else ALIVE_S

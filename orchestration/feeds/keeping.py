@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime, time
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from orchestration.resources import Database
 
 WINDOW_TAG = "presage/window_s"
+CLOCKS_DIFFER_S = 1.0  # at most, beyond what a lease says
 AWAY_S = 20.0
 """After so long without a tick, which needs the database, leases may be silent because it was away."""
 
@@ -52,8 +55,9 @@ def ensure_runs(
         up_s = min(checks.up_s(conn), now - since)  # after a failover the server that answers may have been up for long
         others = len(list(queries.alive_hosts(conn))) if hosted else 0
         awaited = hosted and now - since < keeper.SETTLE_S and queries.has_hosts(conn)
+        led = bool(fresh := [lease.run_id for held in leases.values() for lease in held if lease.fresh])
+        led = led or queries.others_lead(conn, family=feed, shards=0)
     want = 0 if awaited else 1 if others >= RUNS_A_FEED else RUNS_A_FEED
-    fresh = [lease.run_id for held in leases.values() for lease in held if lease.fresh]
     ended = finished(context.instance, fresh)
     decisions = {
         shard: keeper.decide(
@@ -64,6 +68,7 @@ def ensure_runs(
             ended=ended,
             database_up_s=up_s,
             lives=_lives,
+            led=led,
         )
         for shard, unended in runs.items()
     }
@@ -87,17 +92,20 @@ def ensure_runs(
     return dg.SensorResult(run_requests=[request], cursor=cursor)
 
 
-def _lives(lease: LeaseRow) -> bool:
-    """Return whether the process of a lease runs on this host."""
+def _lives(lease: LeaseRow) -> bool | None:
+    """Return whether the process of a lease runs; None: it was started on another host, or under another name of this.
+
+    One that began after the lease was taken has only the same number. Times are by this host's clock.
+    """
     if lease.pid is None or lease.host != settings.get().host:
-        return False
+        return None
     try:
-        os.kill(lease.pid, 0)
-    except ProcessLookupError:
+        fields = Path(f"/proc/{lease.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
         return False
-    except PermissionError:  # another user's
-        return True
-    return True
+    began_s = time() - clock_gettime(CLOCK_BOOTTIME) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    taken_s = lease.started_at + float(lease.detail.get("clock_ahead_ms") or 0) / 1000
+    return fields[0] != "Z" and began_s < taken_s + CLOCKS_DIFFER_S
 
 
 def _answering_since(cursor: str | None, now: float) -> float:

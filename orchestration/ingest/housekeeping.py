@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any
 
 from config.exchanges import POLYMARKET, Exchange
-from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
+from orchestration.feeds.lease import MAX_SILENT_S, READY_S, FeedLease, LeaseRow
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.starts import StartGaps
@@ -58,10 +58,15 @@ class Housekeeping:
         `silent_count`: runs of another number that are silent count as alive, as the database may have been away.
         """
         shards = self._shard.of
-        wanted, ready, others = queries.turn(
-            self.lease.conn, family=self._family, shards=shards, ready_s=READY_S, silent_count=silent_count
+        wanted, ready, others, others_lead = queries.turn(
+            self.lease.conn,
+            family=self._family,
+            shards=shards,
+            ready_s=READY_S,
+            max_silent_s=MAX_SILENT_S,
+            silent_count=silent_count,
         )
-        return turn(shards, wanted, ready=ready, others=others)
+        return turn(shards, wanted, ready=ready, others=others, others_lead=others_lead)
 
     def committed_ms(self) -> int:
         """Return the exchange time up to which the shard's markets are committed, by whoever led them; 0: unknown."""

@@ -60,16 +60,21 @@ class Turn(NamedTuple):
 
     may_lead: bool
     over: bool
+    others_lead: bool = False  # a run of another number leads, or did some seconds ago
+    wanted: int | None = None  # the number of shards there is to be
 
 
-def turn(shards: int, wanted: int | None, *, ready: bool, others: bool) -> Turn:
+def turn(shards: int, wanted: int | None, *, ready: bool, others: bool, others_lead: bool = False) -> Turn:
     """Return whether it is the turn of runs of one number of shards; `others` of another number are alive.
 
     The wanted ones lead once a run of each is `ready`, or nobody else is there; until then the present ones do, and
     after that they leave. The lock decides in the end: a wanted run that tries too early would only be in the way.
     """
     if wanted == shards:
-        return Turn(may_lead=ready or not others, over=False)
-    if wanted is None:
-        return Turn(may_lead=not others, over=False)
-    return Turn(may_lead=not ready, over=ready)
+        may_lead = ready or not others
+    elif wanted is None:
+        may_lead = not others
+    else:
+        may_lead = not ready
+    over = ready and wanted != shards
+    return Turn(may_lead=may_lead, over=over, others_lead=others_lead, wanted=wanted)

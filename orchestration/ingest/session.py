@@ -13,7 +13,15 @@ import psycopg
 
 from config.huge_pages import collapse
 from config.settings import Settings
-from orchestration.feeds.lease import ALIVE_S, MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
+from orchestration.feeds.lease import (
+    ALIVE_S,
+    MAX_OVERSTAY_WINDOWS,
+    MAX_SILENT_S,
+    FeedLease,
+    another_ready,
+    progress,
+    successor,
+)
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.deferral import DeferringNormalizer
@@ -48,9 +56,6 @@ GAPS_S = 1.0
 FETCH_S = 5.0
 BUFFER_BYTES_PER_TOKEN = 2_000
 GC_THRESHOLDS = 20_000, 20, 20
-MAX_SILENT_S = (
-    30.0  # of a leader, for which a standby defers: a busy machine delays heartbeats; the lock says who leads
-)
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
 
@@ -270,12 +275,17 @@ class LiveSession:
                 self.committer.lose_lead()
 
     def _defers(self) -> bool:
-        """Return whether to leave frames unparsed: while another run leads, this one needs few of them."""
+        """Return whether to leave frames unparsed: while another run leads its markets, this one needs few of them.
+
+        While the number of shards changes, these are runs of the other number.
+        """
         committer = self.committer
         if not self._standby_defers or committer.leading or committer.taking_over:
             return False
         others = (lease for lease in committer.leases or () if lease.run_id != self._lease.run_id)
-        return any(lease.role == "leader" and lease.silent_s < MAX_SILENT_S for lease in others)
+        return self._turn.others_lead or any(
+            lease.role == "leader" and lease.silent_s < MAX_SILENT_S for lease in others
+        )
 
     def _committed_ms(self) -> int:
         """Return how far the shard's leader has committed or, where it has none, whoever led its markets."""
@@ -409,6 +419,7 @@ class LiveSession:
         newest_ms = max(self.committer.newest_ms, 0 if self.backlog.events else self._paused_ms)
         return {
             **(paused if self._paused_ms else {}),
+            **({"left_for_shards": self._turn.wanted} if self._turn.over else {}),
             **self.receiver.obstacle(),
             **self.committer.obstacle(),
             "newest_ms": newest_ms if self.receiver.subscriptions.of_token else 0,

@@ -252,19 +252,28 @@ values ('live_shards', to_jsonb(:shards::int))
 on conflict (name) do update set value = excluded.value, updated_at = now()
 where settings.value <> excluded.value;
 
--- name: turn(family, shards, ready_s, silent_count)^
--- How many shards are wanted (null: nobody has said), whether a run of each of those could lead at once, and whether a run of another
--- number than `shards` is alive. `silent_count`: so are silent ones that led or could lead, as the database may have been away.
+-- name: turn(family, shards, ready_s, max_silent_s, silent_count)^
+-- How many shards are wanted (null: nobody has said); whether a run of each of those could lead at once, or a run has left for them,
+-- since when its markets have no leader; whether a run of another number than `shards` is alive, and whether one leads, or did lately.
+-- `silent_count`: silent ones that led or could lead are alive too, as the database may have been away.
 select
     s.wanted,
-    s.wanted is not null and not exists (
-        select
-        from generate_series(1, s.wanted) as n
-        where not exists (
+    s.wanted is not null and (
+        not exists (
+            select
+            from generate_series(1, s.wanted) as n
+            where not exists (
+                select
+                from feed_leases l
+                where l.feed = feed_of(:family, n, s.wanted) and l.role <> 'gone' and l.ready and l.beat_at > now() - interval '10 seconds'
+                    and (l.detail ->> 'ready_for_s')::float8 >= :ready_s
+            )
+        )
+        or exists (
             select
             from feed_leases l
-            where l.feed = feed_of(:family, n, s.wanted) and l.role <> 'gone' and l.ready and l.beat_at > now() - interval '10 seconds'
-                and (l.detail ->> 'ready_for_s')::float8 >= :ready_s
+            where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role = 'gone'
+                and (l.detail ->> 'left_for_shards')::int = s.wanted and l.beat_at > s.since
         )
     ),
     exists (
@@ -276,8 +285,15 @@ select
                 or :silent_count and (l.ready or l.role = 'leader') and l.beat_at > now() - interval '1 day'
             )
             and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
+    ),
+    exists (
+        select
+        from feed_leases l
+        where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role = 'leader'
+            and l.beat_at > now() - make_interval(secs => :max_silent_s::float8)
+            and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
     )
-from (select (select (value #>> '{}')::int from settings where name = 'live_shards') as wanted) as s;
+from (select max((value #>> '{}')::int) as wanted, max(updated_at) as since from settings where name = 'live_shards') as s;
 
 -- name: is_up(family)$
 -- Whether a run of any shard could lead, or leads.

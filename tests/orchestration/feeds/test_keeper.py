@@ -1,3 +1,5 @@
+import pytest
+
 from orchestration.feeds.keeper import Run, decide
 from orchestration.feeds.lease import LeaseRow
 
@@ -49,10 +51,22 @@ def test_a_started_run_that_is_silent_for_seconds_is_not_replaced():
     assert (decision.start, decision.dead) == (0, ())
 
 
-def test_a_silent_run_whose_process_lives_is_replaced_only_when_it_hangs():
-    for age, dead in ((299, ()), (301, ("b",))):
+@pytest.mark.parametrize(
+    ("lives", "led", "patience_s"),
+    [
+        (True, True, 300),
+        (True, False, 60),
+        (None, True, 60),
+        (None, False, 10),
+        (False, True, 10),
+        (False, False, 10),
+    ],
+)
+def test_a_silent_run_is_replaced_by_what_is_known_of_its_process_and_of_the_lead(lives, led, patience_s):
+    known = {"a": None, "b": lives}
+    for age, dead in ((patience_s - 1, ()), (patience_s + 1, ("b",))):
         leases = [lease("a"), lease("b", age=age)]
-        decision = decide(leases, [run("a"), run("b")], NOW, lives=lambda held: held.run_id == "b")
+        decision = decide(leases, [run("a"), run("b")], NOW, lives=lambda held: known[held.run_id], led=led)
         assert tuple(run_id for run_id, _ in decision.dead) == dead
 
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -11,29 +12,34 @@ from orchestration.feeds.lease import LeaseRow
 
 
 @pytest.fixture
-def ended_pid():
-    """The process id of a process that has ended."""
-    process = subprocess.Popen(["true"])
-    process.wait()
-    return process.pid
+def process():
+    """A process that goes on until it is told to end."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as started:
+        yield started
 
 
-def lease(pid, host):
-    return LeaseRow("a", "standby", True, 0.0, 90.0, {}, pid, host)
+def lease(pid, host, *, taken_ago_s=0.0, clock_ahead_ms=0):
+    taken_s = time.time() - taken_ago_s - clock_ahead_ms / 1000  # by the database's clock
+    return LeaseRow("a", "standby", True, taken_s, 90.0, {"clock_ahead_ms": clock_ahead_ms}, pid, host)
 
 
-def test_a_process_is_known_to_live_only_on_this_host(ended_pid):
+def test_a_process_lives_or_has_ended_and_nothing_is_known_of_other_hosts(process):
     here = settings.get().host
 
-    assert keeping._lives(lease(os.getpid(), here))
-    assert not keeping._lives(lease(ended_pid, here))
-    assert not keeping._lives(lease(os.getpid(), "another"))
-    assert not keeping._lives(lease(None, here))
+    assert keeping._lives(lease(process.pid, here)) is True
+    assert keeping._lives(lease(process.pid, "another")) is None
+    assert keeping._lives(lease(None, here)) is None
+
+    process.stdin.close()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert keeping._lives(lease(process.pid, here)) is False, "it has ended, and nobody has read its exit status"
+    process.wait()
+    assert keeping._lives(lease(process.pid, here)) is False
 
 
-def test_a_process_of_another_user_lives(monkeypatch):
-    def kill(pid, signal):
-        raise PermissionError
+@pytest.mark.parametrize("clock_ahead_ms", [-3_600_000, 0, 3_600_000])
+def test_a_process_that_began_after_the_lease_was_taken_is_another(process, clock_ahead_ms):
+    here = settings.get().host
 
-    monkeypatch.setattr(os, "kill", kill)
-    assert keeping._lives(lease(7, settings.get().host))
+    assert keeping._lives(lease(process.pid, here, clock_ahead_ms=clock_ahead_ms)) is True
+    assert keeping._lives(lease(process.pid, here, taken_ago_s=60, clock_ahead_ms=clock_ahead_ms)) is False

@@ -15,6 +15,7 @@ from orchestration.ingest import session as session_module
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.deferral import DeferringNormalizer, catch_up
 from orchestration.ingest.loop import DEFERRING_GATHER_S, OPENING_GATHER_S
+from orchestration.ingest.progress import Turn
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.rows import WriteBatch
@@ -62,6 +63,13 @@ def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers
 
     assert asyncio.run(deferring(live_standby_defers=True)) is defers
     assert not asyncio.run(deferring(live_standby_defers=False))
+
+
+def test_a_run_leaves_frames_unparsed_while_a_run_of_another_number_of_shards_leads():
+    session = make_session(live_standby_defers=True)
+    for others_lead in (True, False):
+        session._turn = Turn(may_lead=False, over=False, others_lead=others_lead)
+        assert session._defers() is others_lead
 
 
 @pytest.mark.parametrize("ready", [False, True])

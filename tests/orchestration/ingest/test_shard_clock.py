@@ -147,10 +147,10 @@ def test_metrics_and_doctor_tell_each_shard(conn, lease):
 
 def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others_leave(conn, lease):
     def found(shards, *, silent_count=False):
-        wanted, ready, others = queries.turn(
-            conn, family="polymarket", shards=shards, ready_s=3.0, silent_count=silent_count
+        wanted, ready, others, _ = queries.turn(
+            conn, family="polymarket", shards=shards, ready_s=3.0, max_silent_s=30.0, silent_count=silent_count
         )
-        return turn(shards, wanted, ready=ready, others=others)
+        return turn(shards, wanted, ready=ready, others=others)._replace(wanted=None)
 
     one, two = Shard.all(2)
     lead, wait, leave = (
@@ -177,3 +177,42 @@ def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others
     lease("old", Shard(), silent_s=11)
     lease("old", Shard(), "gone", silent_s=11)
     assert found(2, silent_count=True) == lead
+
+
+def test_once_a_run_has_left_for_the_wanted_shards_all_others_leave(conn, lease):
+    def over():
+        wanted, ready, others, _ = queries.turn(
+            conn, family="polymarket", shards=2, ready_s=3.0, max_silent_s=30.0, silent_count=False
+        )
+        return turn(2, wanted, ready=ready, others=others).over
+
+    one, two = Shard.all(2)
+    lease("a", one)
+    lease("b", two, "gone", left_for_shards=3, silent_s=60)
+    queries.want_shards(conn, shards=3)
+    for number, shard in enumerate(Shard.all(3)):
+        lease(f"new {number}", shard, "standby", ready_for_s=10, silent_s=11 if number else 0)
+    assert not over(), "two of the wanted runs are silent, and it was for an earlier change that the other left"
+
+    lease("b", two, "gone", left_for_shards=3)
+    assert over()
+    queries.want_shards(conn, shards=4)
+    assert not over()
+
+
+@pytest.mark.parametrize(
+    ("shard", "role", "silent_s", "lead"),
+    [
+        (Shard(1, 2), "leader", 29, True),
+        (Shard(1, 2), "leader", 31, False),
+        (Shard(1, 2), "standby", 0, False),
+        (Shard(1, 2), "gone", 0, False),
+        (Shard(2, 3), "leader", 0, False),
+    ],
+)
+def test_runs_of_another_number_of_shards_lead_if_one_did_lately(conn, lease, shard, role, silent_s, lead):
+    lease("other", shard, role, silent_s=silent_s)
+
+    found = queries.turn(conn, family="polymarket", shards=3, ready_s=3.0, max_silent_s=30.0, silent_count=False)
+
+    assert found[3] is lead
