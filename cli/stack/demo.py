@@ -82,6 +82,8 @@ class FigureWatcher(threading.Thread):
         served = self.served.get(DEFAULT.name)
         if served is None or served.price_s is None or self.outcome.past_at_60_s is not None or count_all:
             return
+        if self.figures.past is None:  # there is no back-fill
+            return
         if self.reader is not None and time.monotonic() - served.began - served.price_s >= MINUTE_S:
             self.figures = self.reader.read(count_all=True)
             self.outcome.take(self.figures)

@@ -2,14 +2,14 @@
 
 A lease that is touched is the only sign of life. Dagster's run status is not: a run whose container was killed stays
 STARTED. On a machine without free processor time a live run may be silent for seconds, and take a minute to start: to
-replace it then would take what is left. So a silent run is replaced at once only if its process is known to have ended,
-or if nobody leads.
+replace it then would take what is left. So a silent run is replaced within seconds only if its process is known to
+have ended, or if no run of the feed leads or shows a sign of life.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from orchestration.feeds.lease import ALIVE_S, LeaseRow
+from orchestration.feeds.lease import ALIVE_S, MAX_SILENT_S, LeaseRow
 
 START_S = 120.0  # from STARTED to the first touch: imports, connections
 SILENT_S = 60.0  # of a run that was alive, whose process may be on another host
@@ -64,7 +64,7 @@ def decide(
     """Keep `want` runs alive or starting; dead runs are marked failed, and so replaced at once.
 
     `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds. `lives` says
-    whether the process of a lease runs, or None if it may be on another host. `led`: some run leads.
+    whether the process of a lease runs, or None if that is not known. `led`: a run of the feed leads, or shows a sign of life.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
     alive = {run_id for run_id, lease in held.items() if lease.alive}
@@ -116,6 +116,8 @@ def _run_state(  # noqa: PLR0911 (one line per state)
 
 def _patience_s(*, alive: bool | None, led: bool) -> float:
     """Return for how long a run may be silent: long if its process runs, short if it has ended or nobody leads."""
+    if alive is None:
+        return SILENT_S if led else MAX_SILENT_S
     if alive:
         return HUNG_S if led else SILENT_S
-    return SILENT_S if alive is None and led else ALIVE_S
+    return ALIVE_S

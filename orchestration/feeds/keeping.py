@@ -93,19 +93,23 @@ def ensure_runs(
 
 
 def _lives(lease: LeaseRow) -> bool | None:
-    """Return whether the process of a lease runs; None: it was started on another host, or under another name of this.
+    """Return whether the process of a lease runs; None: it is not known, as on another host.
 
-    One that began after the lease was taken has only the same number. Times are by this host's clock.
+    One that began after the lease was taken has only the same number, unless this host's clock was set meanwhile.
     """
     if lease.pid is None or lease.host != settings.get().host:
         return None
     try:
         fields = Path(f"/proc/{lease.pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
     except OSError:
+        return None
+    if fields[0] == "Z":
         return False
     began_s = time() - clock_gettime(CLOCK_BOOTTIME) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
     taken_s = lease.started_at + float(lease.detail.get("clock_ahead_ms") or 0) / 1000
-    return fields[0] != "Z" and began_s < taken_s + CLOCKS_DIFFER_S
+    return True if began_s < taken_s + CLOCKS_DIFFER_S else None
 
 
 def _answering_since(cursor: str | None, now: float) -> float:

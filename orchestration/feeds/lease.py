@@ -15,7 +15,7 @@ from sql import database
 from sql.queries import feed as queries
 
 ALIVE_S = 10.0  # a lease is touched each second; `close_abandoned_gaps` and `alive_feed` (sql) use the same span
-MAX_SILENT_S = 30.0  # of a leader for which standbys defer: a busy machine delays touches, and the lock says who leads
+MAX_SILENT_S = 30.0  # of a leader that may live: a busy machine delays touches; who leads is said by the lock
 READY_S = 3.0  # a successor must be ready this long before a leader hands over
 CLOCK_SAMPLES = 30  # kept; the one with the shortest round trip gives the clock offset
 MAX_OVERSTAY_WINDOWS = 3.0  # a run ends after this many windows even without a successor

@@ -84,6 +84,7 @@ class LiveSession:
         self.ending = asyncio.Event()
         self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
         self._turn = Turn(may_lead=False, over=False)
+        self._left_for_shards: int | None = None  # why this run ends, if it does for another number
         self._flush_s = (settings.live_flush_ms or flush_ms(shard)) / 1000
         self._settle_s = settle_s
         self._observe_s = observe_s
@@ -234,6 +235,8 @@ class LiveSession:
             self._stats_at = now
             committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
         age = now - self._began
+        if self._turn.over:
+            self._left_for_shards = self._turn.wanted  # also if those are not ready any more once it has ended
         if self._turn.over or (
             age > self._lease.window_s
             and (
@@ -419,7 +422,8 @@ class LiveSession:
         newest_ms = max(self.committer.newest_ms, 0 if self.backlog.events else self._paused_ms)
         return {
             **(paused if self._paused_ms else {}),
-            **({"left_for_shards": self._turn.wanted} if self._turn.over else {}),
+            # Of a leader only: where a standby leaves first, its leader may yet have to stay.
+            **({"left_for_shards": self._left_for_shards} if self._left_for_shards and self.committer.leading else {}),
             **self.receiver.obstacle(),
             **self.committer.obstacle(),
             "newest_ms": newest_ms if self.receiver.subscriptions.of_token else 0,

@@ -253,8 +253,8 @@ on conflict (name) do update set value = excluded.value, updated_at = now()
 where settings.value <> excluded.value;
 
 -- name: turn(family, shards, ready_s, max_silent_s, silent_count)^
--- How many shards are wanted (null: nobody has said); whether a run of each of those could lead at once, or a run has left for them,
--- since when its markets have no leader; whether a run of another number than `shards` is alive, and whether one leads, or did lately.
+-- How many shards are wanted (null: nobody has said); whether a run of each of those could lead at once, or a leader has left for them,
+-- since when its markets have none; whether a run of another number than `shards` is alive, and whether one leads, or did lately.
 -- `silent_count`: silent ones that led or could lead are alive too, as the database may have been away.
 select
     s.wanted,
@@ -272,8 +272,8 @@ select
         or exists (
             select
             from feed_leases l
-            where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role = 'gone'
-                and (l.detail ->> 'left_for_shards')::int = s.wanted and l.beat_at > s.since
+            where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role = 'gone' and l.beat_at > s.since
+                and (l.detail ->> 'left_for_shards')::int = s.wanted
         )
     ),
     exists (
@@ -289,7 +289,8 @@ select
     exists (
         select
         from feed_leases l
-        where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role = 'leader'
+        where (l.feed = :family or starts_with(l.feed, :family || '/'))
+            and (l.role = 'leader' or l.role = 'gone' and l.detail ? 'left_for_shards')
             and l.beat_at > now() - make_interval(secs => :max_silent_s::float8)
             and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
     )

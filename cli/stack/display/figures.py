@@ -148,6 +148,7 @@ class FigureReader:
                 from sql.database import connect
 
                 self._conn = connect(self.url, autocommit=True, name="presage demo", statement_timeout=20_000)
+                self._conn.execute("set max_parallel_workers_per_gather = 0")  # a count may take its time
             self.last = self._read(self._conn, count_all=count_all)
         except (psycopg.Error, OSError) as error:
             self.close()

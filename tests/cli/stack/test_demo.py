@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,14 @@ import pytest
 
 from cli.stack import control
 from cli.stack import demo as command
+from cli.stack.display.figures import PipelineFigures
 from cli.stack.display.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports, choose
 from cli.stack.processes import guard
 from cli.stack.processes.signals import EndedBySignal
 from cli.stack.readiness import fetch
+from config.exchanges import DEFAULT
 from config.hosts import ONE_MACHINE
 from orchestration.run_priority import NICENESS
 from sql.embedded import Cluster
@@ -143,6 +146,23 @@ def well(out: Path) -> bool:
     told = json.loads(out.read_text())
     there = min(told["rows"].get(table, 0) for table in TABLES) > 0
     return there and told["stages"] == STAGES and told["live_lag_p99_s"] is not None
+
+
+@pytest.mark.parametrize(("past", "counted"), [(None, [False] * 3), ("figures", [False, True, False, False])])
+def test_all_is_counted_once_a_minute_after_the_first_price_and_never_without_a_back_fill(monkeypatch, past, counted):
+    read = []
+    figures = PipelineFigures(past=past)
+    reader = SimpleNamespace(read=lambda *, count_all: read.append(count_all) or figures, close=lambda: None)
+    outcome = Outcome(source="simulated")
+    watch = command.FigureWatcher(SimpleNamespace(), outcome, None)
+    monkeypatch.setattr(watch, "_save_processes", lambda: None)
+    watch.reader = reader
+    watch.served = {DEFAULT.name: SimpleNamespace(began=time.monotonic() - 100, market_s=1.0, price_s=2.0)}
+
+    for _ in range(3):
+        watch.update()
+
+    assert read == counted
 
 
 def test_when_its_time_is_over_it_ends_by_itself_and_says_what_is_not_well():

@@ -57,7 +57,7 @@ def test_a_started_run_that_is_silent_for_seconds_is_not_replaced():
         (True, True, 300),
         (True, False, 60),
         (None, True, 60),
-        (None, False, 10),
+        (None, False, 30),
         (False, True, 10),
         (False, False, 10),
     ],

@@ -38,8 +38,16 @@ def test_a_process_lives_or_has_ended_and_nothing_is_known_of_other_hosts(proces
 
 
 @pytest.mark.parametrize("clock_ahead_ms", [-3_600_000, 0, 3_600_000])
-def test_a_process_that_began_after_the_lease_was_taken_is_another(process, clock_ahead_ms):
+def test_a_process_that_began_after_the_lease_was_taken_is_not_known_to_be_it(process, clock_ahead_ms):
     here = settings.get().host
 
     assert keeping._lives(lease(process.pid, here, clock_ahead_ms=clock_ahead_ms)) is True
-    assert keeping._lives(lease(process.pid, here, taken_ago_s=60, clock_ahead_ms=clock_ahead_ms)) is False
+    assert keeping._lives(lease(process.pid, here, taken_ago_s=60, clock_ahead_ms=clock_ahead_ms)) is None
+
+
+def test_a_process_that_may_not_be_looked_at_is_not_known(monkeypatch):
+    def refuse(_):
+        raise PermissionError
+
+    monkeypatch.setattr(keeping.Path, "read_text", refuse)
+    assert keeping._lives(lease(os.getpid(), settings.get().host)) is None

@@ -179,7 +179,7 @@ def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others
     assert found(2, silent_count=True) == lead
 
 
-def test_once_a_run_has_left_for_the_wanted_shards_all_others_leave(conn, lease):
+def test_once_a_leader_has_left_for_the_wanted_shards_all_others_leave(conn, lease):
     def over():
         wanted, ready, others, _ = queries.turn(
             conn, family="polymarket", shards=2, ready_s=3.0, max_silent_s=30.0, silent_count=False
@@ -207,11 +207,13 @@ def test_once_a_run_has_left_for_the_wanted_shards_all_others_leave(conn, lease)
         (Shard(1, 2), "leader", 31, False),
         (Shard(1, 2), "standby", 0, False),
         (Shard(1, 2), "gone", 0, False),
+        (Shard(1, 2), "left", 0, True),
         (Shard(2, 3), "leader", 0, False),
     ],
 )
 def test_runs_of_another_number_of_shards_lead_if_one_did_lately(conn, lease, shard, role, silent_s, lead):
-    lease("other", shard, role, silent_s=silent_s)
+    left = {"left_for_shards": 3} if role == "left" else {}
+    lease("other", shard, "gone" if left else role, silent_s=silent_s, **left)
 
     found = queries.turn(conn, family="polymarket", shards=3, ready_s=3.0, max_silent_s=30.0, silent_count=False)
 
