@@ -64,7 +64,8 @@ def decide(
     """Keep `want` runs alive or starting; dead runs are marked failed, and so replaced at once.
 
     `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds. `lives` says
-    whether the process of a lease runs, or None if that is not known. `led`: a run of the feed leads, or shows a sign of life.
+    whether the process of a lease runs, or None if that is not known. `led`: some run of the feed leads, or shows a
+    sign of life.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
     alive = {run_id for run_id, lease in held.items() if lease.alive}

@@ -234,17 +234,7 @@ class LiveSession:
         if not committer.leading:
             self._stats_at = now
             committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
-        age = now - self._began
-        if self._turn.over:
-            self._left_for_shards = self._turn.wanted  # also if those are not ready any more once it has ended
-        if self._turn.over or (
-            age > self._lease.window_s
-            and (
-                age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
-                or (committer.leading and successor(committer.leases or (), self._lease.run_id))
-            )
-        ):
-            self.ending.set()
+        self._end_if_over(now - self._began)
         now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
         await self._save_losses(now_ms)
         if committer.leading and now_ms >= committer.led_since_ms:
@@ -264,6 +254,20 @@ class LiveSession:
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    def _end_if_over(self, age: float) -> None:
+        """End for another number of shards, or if the window is over and a successor is ready."""
+        committer = self.committer
+        if self._turn.over:
+            self._left_for_shards = self._turn.wanted  # also if those are not ready any more once it has ended
+        if self._turn.over or (
+            age > self._lease.window_s
+            and (
+                age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
+                or (committer.leading and successor(committer.leases or (), self._lease.run_id))
+            )
+        ):
+            self.ending.set()
 
     async def _check_lead(self) -> None:
         """Become a standby if the database says that the lead is lost.
