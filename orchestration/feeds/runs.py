@@ -26,7 +26,7 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-LOOK_S = 5.0  # between two looks at the run's own status
+LOOK_S = 15.0  # between two looks at the run's own status: each is a connection to Dagster's database
 FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 

@@ -51,7 +51,7 @@ def test_a_run_that_is_marked_failed_while_its_process_goes_on_ends(instance):
     finished = runs.Finished(instance, job_run.run_id)
     assert not finished()
 
-    runs.mark_failed(instance, job_run.run_id, "no sign of life for 31 s")
+    runs.mark_failed(instance, job_run.run_id, "no sign of life for 61 s")
     assert finished()
 
 
