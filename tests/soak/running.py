@@ -142,7 +142,7 @@ class RunningDemo:
         while not what():
             assert self.process.poll() is None, f"the demo ended:\n{self.log_text()}"
             assert time.monotonic() - began < within_s, f"not within {within_s} s:\n{self.log_text()[-4000:]}"
-            time.sleep(0.1)
+            time.sleep(0.25)  # most conditions connect to the database
         return time.monotonic() - began
 
     def graphql(self, query: str, **variables: Any) -> Any:
