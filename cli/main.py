@@ -99,7 +99,13 @@ def demo(
     speed: Annotated[
         float | None, typer.Option(min=0.01, help="Playback speed of the tape, as a multiple of real time.")
     ] = None,
-    rate: Annotated[float | None, typer.Option(min=0.1, help="Messages per second that the simulation sends.")] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="Price changes and trades a second that the simulation sends; whole books and best prices come on top.",
+        ),
+    ] = None,
     markets: Annotated[int | None, typer.Option(min=1, help="Number of simulated markets.")] = None,
     exchanges: Annotated[
         str | None,
@@ -285,7 +291,12 @@ def bench(
     ] = None,
     events: Annotated[int, typer.Option(min=10_000, help="Book events of a day, for `books` and `lake`.")] = 20_000_000,
     rate: Annotated[
-        float, typer.Option(min=1, help="Events a second that the simulated exchange sends, for `capacity`.")
+        float,
+        typer.Option(
+            min=1,
+            help="Price changes and trades a second that the simulated exchange sends, for `capacity`: whole books and "
+            "best prices come on top, and each message is an event.",
+        ),
     ] = 5_000.0,
     markets: Annotated[
         int | None,
