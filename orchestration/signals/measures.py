@@ -83,12 +83,16 @@ class Parameters:
 
 def read(conn: psycopg.Connection[Any], at: datetime, given: Parameters) -> list[Measures]:
     """Measure every market that traded enough in the hour up to an instant."""
-    rows = queries.measures(
-        conn,
-        at=at,
-        min_trades=given.signal_min_trades,
-        min_value=ceil(given.signal_min_volume_usd * MICRO),
-        min_spread=int(given.spread_widening_min_spread * MICRO),
-        min_lean=int(given.book_imbalance_lean * MICRO),
-    )
-    return [Measures(*row) for row in rows]
+    with conn.transaction():
+        queries.join_sets(conn)
+        rows = queries.measures(
+            conn,
+            at=at,
+            min_trades=given.signal_min_trades,
+            min_value=ceil(given.signal_min_volume_usd * MICRO),
+            min_spread=int(given.spread_widening_min_spread * MICRO),
+            min_lean=int(given.book_imbalance_lean * MICRO),
+        )
+        measured = [Measures(*row) for row in rows]
+        queries.join_as_usual(conn)
+    return measured

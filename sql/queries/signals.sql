@@ -141,6 +141,16 @@ left join lateral (
 ) as lb on true
 order by b.market_key;
 
+-- name: join_sets()!
+-- Has queries of the transaction join sets by hash or merge, until `join_as_usual`. The planner has no statistics of common table
+-- expressions: it expects a row of `busy`, and would compare each of thousands with each trade. Costs count what it was told to avoid
+-- as immense, so that it would also compile the query.
+select set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true);
+
+-- name: join_as_usual()!
+-- Ends `join_sets`.
+select set_config(name, reset_val, true) from pg_settings where name in ('enable_nestloop', 'jit');
+
 -- name: busy_markets(at, min_trades, min_value)$
 -- How many markets traded enough in the hour up to an instant.
 select count(*)

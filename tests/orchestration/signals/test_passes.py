@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ import pytest
 
 from config import tunables
 from orchestration import stream
-from orchestration.signals import again, passes
+from orchestration.signals import again, measures, passes
 from sql import database
 from sql.queries import signals as queries
 from tests import stream_rows
@@ -360,3 +361,18 @@ def test_a_whale_alert_of_a_block_that_is_no_longer_kept_stays(jumped):
     again.recompute(jumped, END - 29 * MINUTE, span=29 * MINUTE)
 
     assert jumped.execute("select count(*) from signals where type = 'whale_alert'").fetchone() == (1,)
+
+
+def test_no_set_of_measures_is_compared_row_by_row_with_another(conn, monkeypatch):
+    plans = []
+
+    def plan(conn, **parameters):
+        plans.append("\n".join(row for (row,) in conn.execute(f"explain (costs off) {measured.sql}", parameters)))
+        return []
+
+    measured = queries.measures
+    monkeypatch.setattr(queries, "measures", plan)
+    assert measures.read(conn, END, measures.Parameters.of(tunables.values(conn))) == []
+
+    assert re.findall(r"Join Filter: .*\w\.market_key = .*", plans[0]) == []
+    assert conn.execute("show enable_nestloop").fetchone() == ("on",)
