@@ -103,7 +103,7 @@ def demo(
         float | None,
         typer.Option(
             min=0.1,
-            help="Price changes and trades a second that the simulation sends; whole books and best prices come on top.",
+            help="Price changes and trades a second that the simulation sends: whole books, best prices come on top.",
         ),
     ] = None,
     markets: Annotated[int | None, typer.Option(min=1, help="Number of simulated markets.")] = None,
