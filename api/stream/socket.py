@@ -27,14 +27,25 @@ from api.stream.frames import (
 PING = frame(b"", frames.PING)
 # Unsent bytes that the kernel may buffer: more would only hide how far a client lags.
 UNSENT = 256 << 10  # bytes that the kernel may hold; `StreamHub.check` limits what is held here, in `owed`
-MAX_PONGS_OWED = 16 << 10
 DRAIN_S = 0.002  # between two reads from a client that is being closed
 
 
 class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor its slots
     """A client's connection. `push` never waits: bytes that the network does not accept are counted in `owed`."""
 
-    __slots__ = ("_closer", "_ending", "_file", "_owed", "_sock", "_watcher", "_writing", "owed", "reader", "sent_seq")
+    __slots__ = (
+        "_closer",
+        "_ending",
+        "_file",
+        "_owed",
+        "_pong_owed",
+        "_sock",
+        "_watcher",
+        "_writing",
+        "owed",
+        "reader",
+        "sent_seq",
+    )
 
     def __init__(self, environ: dict[str, Any], handler: Any) -> None:
         super().__init__(environ, Stream(handler), handler)
@@ -44,6 +55,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
             self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
             self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, UNSENT)
         self._owed: deque[tuple[bytes | memoryview, int, int | None]] = deque()  # frames, as `push` takes them
+        self._pong_owed: object = None  # the last pong that was put there
         self._watcher = gevent.get_hub().loop.io(self._file, 2)  # 2: writable
         self._writing = False
         self._ending = False  # shut down the sending side once all buffered bytes are sent
@@ -84,8 +96,23 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         return position
 
     def _pong(self, payload: bytes) -> None:
-        if self.owed < MAX_PONGS_OWED:  # not every ping needs its own pong; a client that reads nothing gets none
-            self.push(frame(payload, PONG))
+        """Answer a ping: before all that is owed, but for a frame that was partly sent.
+
+        Of pings that wait for their answer only the newest gets one, as RFC 6455 allows (5.5.3): a client that pings
+        without reading is owed one pong. A client that reads slowly needs it: many disconnect without it.
+        """
+        pong = (frame(payload, PONG), 0, None)
+        if not self._owed:
+            self.push(*pong)
+        elif not self.closed:
+            at = int(isinstance(self._owed[0][0], memoryview))
+            if len(self._owed) > at and self._owed[at] is self._pong_owed:
+                self.owed -= len(self._owed[at][0])
+                self._owed[at] = pong
+            else:
+                self._owed.insert(at, pong)
+            self.owed += len(pong[0])
+            self._pong_owed = pong
 
     def _put(self, data: bytes, seq: int, after: int | None = None) -> None:
         if self._owed:
