@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 RUNS_GRACE_S = 60.0
 """For interrupted runs to clean up, and to say in Dagster how they ended."""
-GIVES_WAY = ("nice", "-n", "5")
-"""Before a command that gives way to the live feed and the database where processor time is scarce."""
+NICENESS = 5
+"""Of what gives way to the live feed and the database where processor time is scarce."""
 LOGINS = ("pipeline_database_url", "api_database_url", "site_database_url")
 
 
@@ -150,11 +150,11 @@ class Programs:
         port = self.plan.ports.dagster
         return self._program(
             "webserver",
-            *GIVES_WAY,  # seconds of imports that nothing waits for; first data has priority
             *(sys.executable, "-m", "orchestration.webserver", "--host", "127.0.0.1", "--port", str(port)),
             *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
             grace_s=3.0,
+            niceness=NICENESS,  # seconds of imports that nothing waits for; first data has priority
             more_environment={"PRESAGE_DAGSTER_PASSWORD": self.dagster_password()},
         )
 
@@ -173,15 +173,14 @@ class Programs:
     def api(self) -> Server:
         """Return the program of the API."""
         plan = self.plan
-        # Replaying a minute of the venue's stream takes a core for ten seconds, in which prices must not be late.
-        command = [*GIVES_WAY, sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
+        command = [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
         command += ["-w", str(plan.workers), "api.app:app"]
         return self._server("api", API, command, (plan.host, plan.ports.api), fd_option="--bind=fd://{}")
 
     def site(self) -> Server:
         """Return the program of the site: pages for people, Markdown and MCP for agents."""
         plan = self.plan
-        command = [*GIVES_WAY, sys.executable, "-m", "api.site.server"]
+        command = [sys.executable, "-m", "api.site.server"]
         return self._server("site", SITE, command, (plan.site_host, plan.ports.site), fd_option="--fd={}", grace_s=3.0)
 
     def _server(
@@ -201,6 +200,8 @@ class Programs:
             environment={**self.environment(role), "PRESAGE_SITE_TOKEN": self.site_token},
             directory=ROOT,
             grace_s=grace_s,
+            # Replaying a minute of the venue's stream takes a core for ten seconds, in which prices must not be late.
+            niceness=NICENESS,
             drain_s=settings.get().api_drain_s + 15,
             address=address,
             fd_option=fd_option,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from cli.stack import readiness
+from cli.stack.processes import priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,6 +87,7 @@ class Program:
     grace_s: float = 5.0
     tier: int = 2  # services of a higher tier end before those of a lower one
     ends_its_own: bool = False  # it is asked alone to end, and ends its children
+    niceness: int = 0  # added to ours: a higher one gets less processor time where that is scarce
     started_at: float = 0.0  # Unix seconds
     process: subprocess.Popen[bytes] | None = None
 
@@ -107,6 +109,8 @@ class Program:
                 start_new_session=True,
                 pass_fds=pass_fds,
             )
+        if self.niceness:
+            priority.lower(self.process.pid, self.niceness)
 
     @property
     def pid(self) -> int | None:

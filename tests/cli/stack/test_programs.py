@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from cli.stack.plan import Plan
 from cli.stack.plan_database import EmbeddedDatabase, PlanDatabase
 from cli.stack.ports import Ports
-from cli.stack.programs import Programs
+from cli.stack.programs import NICENESS, Programs
 from sql.roles.rights import API, PIPELINE, SITE
 from upstream.kalshi.signing import read_signer
 from upstream.sandbox.kalshi.signatures import public_key
@@ -109,8 +109,8 @@ def test_what_serves_clients_gives_way_to_what_live_data_waits_for(tmp_path):
     made = programs(tmp_path, dagster_password="secret")
 
     serving, pipeline = (made.api(), made.site(), made.webserver()), (made.code_server(), made.runs(), made.daemon())
-    assert [program.command[:3] for program in serving] == [["nice", "-n", "5"]] * 3
-    assert not [program for program in pipeline if "nice" in program.command]
+    assert [program.niceness for program in serving] == [NICENESS] * 3
+    assert [program.niceness for program in pipeline] == [0] * 3
 
 
 def test_the_daemons_heartbeats_are_read_by_its_own_login(tmp_path, monkeypatch):
