@@ -78,20 +78,22 @@ class Housekeeping:
     ) -> tuple[list[Sequence[Any]], bool]:
         """Return tokens to follow and to follow no longer, at first all, and whether it is all.
 
-        Later it is what has changed or, now and then, in what the catalogue differs from the tokens `followed`.
+        Later it is what has changed and, now and then, in what the catalogue differs from the tokens `followed`: some
+        markets in each call, until all are compared.
         Of the changes are tokens that are named in messages, but not followed: most are of markets that have ended.
         """
         now = monotonic()
         if self._compared_at is None:
             rows, whole = self._catalogue.all(self.lease.conn), True
             self._compared_at = now
-        elif now - self._compared_at > self._compare_s:
-            self._compared_at = now  # first: if the comparison fails, changes are read until the next one
-            # The list is made at once, while no other thread can change the dictionary.
-            counts = Counter(state.token.market_key for state in [*followed.values()])
-            rows, whole = self._catalogue.differences(self.lease.conn, counts), False
         else:
-            rows, whole = self._catalogue.changes(self.lease.conn, unknown), False
+            if now - self._compared_at > self._compare_s and not self._catalogue.comparing:
+                self._compared_at = now  # first: if the comparison fails, changes are read until the next one
+                # The list is made at once, while no other thread can change the dictionary.
+                self._catalogue.compare(Counter(state.token.market_key for state in [*followed.values()]))
+            differing = self._catalogue.differences(self.lease.conn)
+            changed = self._catalogue.changes(self.lease.conn, unknown)  # last: what is read later counts
+            rows, whole = [*{row[0]: row for row in (*differing, *changed)}.values()], False
         return rows, whole
 
     def volumes(self) -> dict[int, int]:

@@ -168,13 +168,14 @@ left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
 where m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
 order by t.market_key;
 
--- name: followed_markets(exchange, shard, shards)^
--- A shard's markets to follow, and the number of tokens of each: two arrays.
+-- name: followed_markets(first_key, last_key, exchange, shard, shards)^
+-- A shard's markets to follow between two keys, and the number of tokens of each: two arrays.
 select coalesce(array_agg(f.market_key), '{}'), coalesce(array_agg(f.tokens), '{}')
 from (
     select m.market_key, count(*) as tokens
     from markets m join tokens t using (market_key)
-    where m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
+    where m.market_key between :first_key and :last_key
+      and m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
     group by m.market_key
 ) f;
 

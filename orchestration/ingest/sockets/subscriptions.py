@@ -21,6 +21,16 @@ ANTICIPATE_S = 180.0  # if not stored by then, discovery finds it: it reads new 
 MAX_PENDING_TOKENS = 5_000
 MIN_ENDING_S = 30.0  # a market that has ended is followed at least this long,
 QUIET_S = 10.0  # and until its socket has delivered what was sent before, or delivers nothing more
+COMPARED_MARKETS = 2_000  # at a time with the catalogue: neither the database nor the event loop waits for long
+MAX_KEY = 2**31 - 1
+
+
+class Followed(NamedTuple):
+    """The followed markets between two keys, inclusive, and the number of tokens of each."""
+
+    first_key: int
+    last_key: int
+    tokens: Mapping[int, int]
 
 
 class Catalogue:
@@ -30,6 +40,7 @@ class Catalogue:
         self._of = {"exchange": exchange.name, **shard.columns()}
         self.first: tuple[int, int] | None = None  # its cursor when it was first read
         self._cursor = (0, 0)
+        self._uncompared: list[Followed] = []  # what is left of the comparison that is under way
 
     def all(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
         """Return all tokens of the shard."""
@@ -47,15 +58,36 @@ class Catalogue:
         self._cursor = cursor  # last: what a query that fails did not return is read again
         return rows
 
-    def differences(self, conn: psycopg.Connection[Any], followed: Mapping[int, int]) -> list[Sequence[Any]]:
-        """Return the tokens of markets of which other tokens are followed than should be.
+    @property
+    def comparing(self) -> bool:
+        """Whether a comparison is under way."""
+        return bool(self._uncompared)
 
-        `followed` has the number of tokens by market. To compare them is much less than to read all tokens.
+    def compare(self, followed: Mapping[int, int]) -> None:
+        """Begin to compare what is followed, the number of tokens by market, with what should be."""
+        markets = sorted(followed.items())
+        starts = range(0, max(len(markets), 1), COMPARED_MARKETS)
+        parts = [dict(markets[start : start + COMPARED_MARKETS]) for start in starts]
+        firsts = [0, *(min(part) for part in parts[1:])]
+        lasts = [*(first - 1 for first in firsts[1:]), MAX_KEY]
+        self._uncompared = [*map(Followed, firsts, lasts, parts)]
+
+    def differences(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
+        """Compare the next part; return the tokens of markets of which other tokens are followed than should be.
+
+        What was followed when the comparison began counts: what has changed since is read again. It ends if this fails.
         """
-        wanted = dict(zip(*queries.followed_markets(conn, **self._of), strict=True))
+        uncompared, self._uncompared = self._uncompared, []
+        if not uncompared:
+            return []
+        first_key, last_key, followed = uncompared.pop()
+        found = queries.followed_markets(conn, first_key=first_key, last_key=last_key, **self._of)
+        wanted = dict(zip(*found, strict=True))
         differing = {market_key for market_key, tokens in wanted.items() if followed.get(market_key) != tokens}
         differing |= followed.keys() - wanted.keys()
-        return self._tokens(conn, [*differing])
+        rows = self._tokens(conn, [*differing])
+        self._uncompared = uncompared
+        return rows
 
     def _tokens(self, conn: psycopg.Connection[Any], market_keys: list[int]) -> list[Sequence[Any]]:
         return [*queries.tokens_of(conn, market_keys=market_keys, **self._of)] if market_keys else []

@@ -131,7 +131,7 @@ def test_tokens_to_follow_are_read_market_by_market(conn):
     assert every == changed == sorted([*markets, *markets])
 
 
-@pytest.mark.parametrize("name", ["changed_markets", "tokens_of"])
+@pytest.mark.parametrize("name", ["changed_markets", "followed_markets", "tokens_of"])
 def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn, name):
     conn.execute("""
         insert into markets (market_id, slug, question, status, token_ids, outcomes, created_at)
@@ -146,7 +146,7 @@ def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn,
     conn.execute("analyze markets, tokens")
     newest = conn.execute("select max(market_key) from markets").fetchone()[0]
     given = {"market_key": newest - 2, "change_id": 0, "token_ids": ["10", "11"], "shard": 1, "shards": 1}
-    given |= {"exchange": "polymarket", "market_keys": [newest - 1, newest]}
+    given |= {"exchange": "polymarket", "market_keys": [newest - 1, newest], "first_key": newest, "last_key": newest}
 
     plan = conn.execute(f"explain (costs off) {getattr(queries, name).sql}", given).fetchall()
 
@@ -226,6 +226,41 @@ def test_a_reading_of_the_catalogue_that_has_failed_is_repeated(conn, monkeypatc
 
     rows, whole = housekeeping.tokens({})
     assert (len(rows), whole) == (2, True)
+
+
+def test_many_markets_are_compared_in_parts_and_changes_are_read_meanwhile(conn, monkeypatch):
+    monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.COMPARED_MARKETS", 2)
+    now = [0.0]
+    monkeypatch.setattr("orchestration.ingest.housekeeping.monotonic", lambda: now[0])
+    before, *followed, after = (add_market(conn) for _ in range(7))
+    housekeeping = Housekeeping(SimpleNamespace(conn=conn), "polymarket", compare_s=300.0)
+    housekeeping.tokens({})
+    gone = followed[1]
+    conn.execute("update markets set order_book = false where market_key = %s", [gone["market_key"]])
+    now[0] = 301.0
+    asked = []
+    followed_markets = queries.followed_markets
+    monkeypatch.setattr(
+        queries, "followed_markets", lambda conn, **given: asked.append(given) or followed_markets(conn, **given)
+    )
+
+    found = [housekeeping.tokens(states_of(*followed))[0]]
+    new = add_market(conn)
+    found += [housekeeping.tokens(states_of(*followed))[0] for _ in range(3)]
+
+    keys = [market["market_key"] for market in followed]
+    assert [(each["first_key"], each["last_key"]) for each in asked] == [
+        (keys[4], 2**31 - 1),
+        (keys[2], keys[4] - 1),
+        (0, keys[2] - 1),
+    ]
+    tokens = [{row[0]: row[-1] for row in rows} for rows in found]
+    assert tokens == [
+        dict.fromkeys(after["token_ids"], True),
+        dict.fromkeys(new["token_ids"], True),  # by the change: the part was another one
+        {**dict.fromkeys(before["token_ids"], True), **dict.fromkeys(gone["token_ids"], False)},
+        {},
+    ]
 
 
 @pytest.mark.parametrize("failing", ["changed_markets", "tokens_of"])
