@@ -312,8 +312,9 @@ def state(conn: Connection, feeds: Feeds, window: MeasuredWindow, compared: Rows
     )
     yield figure(
         "growth of all leaders' memory",
-        window.growth_mb_per_min,
+        window.growth_mb_per_min[0],
         "MB/min",
+        detail={"in the second half": window.growth_mb_per_min[1]},
         target=Target("value", "<", MAX_GROWTH_MB_PER_MIN) if window.seconds >= LONG_S else None,
     )
     yield figure("seconds to ready", max(feeds.seconds_to_ready.values()), "s", detail=dict(feeds.seconds_to_ready))

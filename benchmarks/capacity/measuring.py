@@ -42,7 +42,7 @@ class MeasuredWindow(NamedTuple):
     log_offset: int  # of the exchange's log, before the first event
     cpu_s: dict[str, float]  # by role
     memory_mb: dict[int, float]  # most of each shard's leader
-    growth_mb_per_min: float  # of all leaders' memory
+    growth_mb_per_min: tuple[float, float]  # of all leaders' memory: in all, and in the second half
     lead_changes: int
     wal_bytes: float  # that the database wrote
     wal_pages: float  # copied whole into it, as each page is when it changes first after a checkpoint
@@ -121,7 +121,7 @@ class Measurement:
         after, to_s = self._exchange.sent(), self._read(NOW)
         wal_bytes, wal_pages = (now - then for now, then in zip(self._wal(), wal, strict=True))
         self._settle(after.clock_ms, to_s)
-        growth = slope(held)
+        growth = slope(held), slope(held[len(held) // 2 :])
         return MeasuredWindow(
             took,
             before,

@@ -17,7 +17,7 @@ EVENT = re.compile(r'"type":"(?!replay_completed")\w+","seq":(\d+)')
 INCOMPLETE = '"complete":false'
 RECEIVE_S = 1.0
 CATCH_UP_S = 120.0
-NICE = 10  # it stands for a program on another machine, as far as the kernel can be told
+NICE = 10  # it stands for a program on another machine, as far as the kernel can be told: within this session
 
 
 class Received(NamedTuple):
