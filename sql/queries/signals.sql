@@ -19,7 +19,10 @@ hour as materialized (
 busy as materialized (
     select h.market_key, h.trades, h.value, m.market_id, m.exchange, m.end_time
     from hour h
-    join markets m using (market_key)
+    -- Each by its key (kept so by the offset): `join_sets` would have all markets ever read for a join by hash.
+    cross join lateral (
+        select market_id, exchange, end_time, status from markets where market_key = h.market_key offset 0
+    ) as m
     where coalesce(
         -- The state as it was known then.
         (select c.to_status from market_status_changes c where c.market_key = h.market_key and c.ts < :at order by c.change_id desc limit 1),

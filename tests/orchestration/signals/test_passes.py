@@ -375,4 +375,5 @@ def test_no_set_of_measures_is_compared_row_by_row_with_another(conn, monkeypatc
     assert measures.read(conn, END, measures.Parameters.of(tunables.values(conn))) == []
 
     assert re.findall(r"Join Filter: .*\w\.market_key = .*", plans[0]) == []
+    assert not re.search(r"(Hash|Merge) Cond: .*\bm\.market_key", plans[0]), "all markets ever are read"
     assert conn.execute("show enable_nestloop").fetchone() == ("on",)
