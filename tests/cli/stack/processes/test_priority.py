@@ -61,7 +61,14 @@ def test_a_kernel_that_takes_no_change_yet_is_asked_again(tmp_path, monkeypatch)
     assert slept == [priority.PAUSE_S] * 2
 
 
-def test_a_process_that_has_ended_is_no_error():
+def test_a_process_that_has_ended_is_not_waited_for(monkeypatch):
+    slept = []
+    monkeypatch.setattr(priority.time, "sleep", slept.append)
     process = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
     process.wait()
+    with pytest.raises(ProcessLookupError):
+        os.getpriority(os.PRIO_PROCESS, process.pid)
+
     priority.lower(process.pid, 5)
+
+    assert slept == []
