@@ -178,6 +178,8 @@ class Committer:
 
     async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
         """Let another run lead: commit what is left, announce how far that is, and release the lock."""
+        if not self.leading:
+            return  # the lead is lost already, or a heartbeat asked again while this run stepped down
         await self._write(self._cut())
         if self.leading:
             self.announce()

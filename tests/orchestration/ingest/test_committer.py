@@ -260,6 +260,20 @@ def test_a_run_that_ends_announces_no_more_than_its_slowest_socket_has_delivered
     assert committer.committed_ms() == NOW - 7_000
 
 
+def test_a_run_that_was_asked_twice_to_step_down_keeps_what_it_receives_in_between(leader, conn):
+    committer, normalizer, backlog, _ = make_committer(leader)
+    committer.leases = []
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+    asyncio.run(committer.step_down(announced))
+    normalizer.apply([change(YES, 1, 390_000, 1, ts_ms=NOW)])
+    asyncio.run(committer.step_down(announced))
+    tick(committer, may_lead=False)
+
+    assert (committer.role, backlog.events) == ("standby", 1)
+    assert conn.execute("select count(*) from book_events where side is not null").fetchone() == (0,)
+
+
 @pytest.mark.parametrize("ahead_s", [5, -5], ids=["ahead", "behind"])
 def test_a_standby_takes_over_from_a_leader_whose_clock_is_wrong_without_losing_anything(
     leader, conn, database_url, ahead_s
