@@ -1,6 +1,7 @@
 """Frames that a standby leaves unparsed, by market, until their rows or books are needed (docs/decisions/0040)."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from time import time
 
@@ -111,7 +112,8 @@ class DeferringNormalizer(Normalizer):
         super().__init__(clock, exchange=exchange, oldest_event_days=oldest_event_days)
         self._max_kept_bytes = max_kept_bytes
         self._markets: dict[bytes, KeptMarket] = {}
-        self._kept: dict[bytes, KeptMarket] = {}  # those with frames, longest kept first
+        # Those with frames, longest kept first. Of a plain dict, finding the first takes longer the more were removed.
+        self._kept: OrderedDict[bytes, KeptMarket] = OrderedDict()
         self._replayed_ms = 0
         self._then = ExchangeClock(lambda: (self._replayed_ms + 0.5) / 1000)  # ours, when a kept frame was received
 
@@ -139,9 +141,10 @@ class DeferringNormalizer(Normalizer):
             kept.since_ms = received_ms
             kept.newest_ms = max(max(state.book.ts_ms, state.book_ms) for state in kept.books.values())
             self._kept[market] = kept
+        since_ms = kept.since_ms
         kept.append(KeptFrame(text, kind, ts_ms, received_ms), self.settled_ms)
-        if kept.bytes < before:  # shortened
-            self._kept[market] = self._kept.pop(market)
+        if kept.since_ms > since_ms:  # shortened
+            self._kept.move_to_end(market)
         self.kept_bytes += kept.bytes - before
         while self.kept_bytes > self._max_kept_bytes:
             self._replay(next(iter(self._kept)))

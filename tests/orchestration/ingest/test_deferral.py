@@ -243,6 +243,30 @@ def test_a_market_without_full_books_is_parsed_after_two_minutes():
     assert made.kept_bytes == 0
 
 
+def test_a_market_that_full_books_keep_short_does_not_hold_up_an_older_one():
+    made, market, listener, now = make()
+    other = Market(2, random.Random(2), NOW)
+    for each in other.tokens:
+        made.follow(each, 10_000)
+    made.defers = False
+    made.apply(parse(array([other.book(0, NOW), other.book(1, NOW)])))
+    made.defers = True
+    best = market.best(max(market.bids), min(market.asks), NOW)
+    keep(made, listener, *best, other.change(NOW, top=True))
+    for at_ms in (NOW + 30_000, NOW + 60_000):  # the second pair replaces one short frame: what is kept still grows
+        now[0] = at_ms / 1000
+        made.settle(at_ms - 1)
+        keep(made, listener, market.book(0, at_ms), market.book(1, at_ms))
+    kept = made.kept_bytes
+    now[0] = NOW / 1000 + 121
+    made.settle(0)
+
+    assert made.counts.refused == 0
+    assert 0 < made.kept_bytes < kept, "the other one is older than two minutes"
+    made.catch_up([other.tokens[0].token_id])
+    assert made.kept_bytes > 0
+
+
 def test_a_lost_socket_s_books_are_compared_as_they_were_when_it_was_lost():
     made, market, listener, _ = make()
     keep(made, listener, market.change(NOW, top=True))
