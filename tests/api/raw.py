@@ -6,9 +6,12 @@ import json
 import os
 import socket
 import struct
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 PING_COMMAND = b'{"action":"ping"}'
@@ -49,6 +52,16 @@ def framed(
 
 def closing(code: int | None, reason: bytes = b"") -> bytes:
     return framed(b"" if code is None else struct.pack("!H", code) + reason, CLOSE)
+
+
+def read_frame(exactly: Callable[[int], bytes]) -> Frame:
+    """Return the next frame of what `exactly` reads, a number of bytes at a time."""
+    first, second = exactly(2)
+    size = second & 0x7F
+    if size >= 126:
+        size = int.from_bytes(exactly(2 if size == 126 else 8), "big")
+    mask = exactly(4) if second & 0x80 else b""
+    return Frame(bool(first & 0x80), first & 0x70, first & 0x0F, bool(mask), exactly(size))
 
 
 class Raw:
@@ -97,12 +110,7 @@ class Raw:
     def frame(self) -> Frame | None:
         """Return the next frame; None at the end of the connection."""
         try:
-            first, second = self._exactly(2)
-            size = second & 0x7F
-            if size >= 126:
-                size = int.from_bytes(self._exactly(2 if size == 126 else 8), "big")
-            mask = self._exactly(4) if second & 0x80 else b""
-            return Frame(bool(first & 0x80), first & 0x70, first & 0x0F, bool(mask), self._exactly(size))
+            return read_frame(self._exactly)
         except EOFError:
             return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import deque
 from types import SimpleNamespace
 
 import gevent
@@ -12,7 +11,7 @@ from gevent import socket as sockets
 
 from api.stream.frames import PONG, TEXT, frame
 from api.stream.socket import Socket
-from tests.api.raw import PING, Raw, framed
+from tests.api.raw import PING, framed, read_frame
 
 LARGE = 4 << 20  # more than the kernel takes
 
@@ -38,12 +37,11 @@ class Connection:
             except TimeoutError:
                 if not self.socket.owed:
                     break
-        client = Raw.__new__(Raw)
-        client.socket, client._data = SimpleNamespace(recv=lambda _: b""), data
-        frames = deque()
-        while (each := client.frame()) is not None:
+        frames, sent = [], io.BytesIO(data)
+        while sent.tell() < len(data):
+            each = read_frame(sent.read)
             frames.append((each.opcode, len(each.payload), each.payload[:4]))
-        return list(frames)
+        return frames
 
 
 @pytest.fixture
