@@ -1,8 +1,10 @@
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import time
+import weakref
 
 import pytest
 from websockets.asyncio.server import serve
@@ -42,6 +44,26 @@ async def lost(socket):
     except SocketLost as end:
         return said, end.reason
     raise AssertionError("ended without SocketLost")
+
+
+def test_a_connection_that_was_lost_needs_no_garbage_collection():
+    ended = []
+
+    async def listen():
+        async with exchange(abort) as url:
+            for _ in range(3):
+                async with MarketSocket(url, ["11"]) as socket:
+                    await lost(socket)
+                ended.append(weakref.ref(socket))
+                del socket
+
+    gc.collect()
+    gc.disable()  # a run of the feed looks at what survived one look only at its end
+    try:
+        asyncio.run(listen())
+        assert [each() for each in ended] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 def test_a_frame_that_the_caller_keeps_is_counted_and_not_parsed():
