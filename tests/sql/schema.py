@@ -25,6 +25,11 @@ EVERYTHING = {
         where relnamespace = 'public'::regnamespace and relkind <> 'i' and relname <> 'alembic_version'
         order by 1
     """,
+    "statistics": """
+        select relname, attname, attstattarget from pg_attribute join pg_class on pg_class.oid = attrelid
+        where attstattarget >= 0 and relkind = 'r' and relnamespace = 'public'::regnamespace
+        order by 1, 2
+    """,
     "indexes": """
         select tablename, indexname, indexdef from pg_indexes
         where schemaname = 'public' and tablename <> 'alembic_version'

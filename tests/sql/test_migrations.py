@@ -414,6 +414,39 @@ def test_books_are_compressed_by_lz4_also_in_chunks(conn):
     assert conn.execute("select pg_column_compression(bid_prices) from book_events").fetchone() == ("lz4",)
 
 
+def test_books_are_analyzed_without_their_levels_also_in_chunks(conn):
+    conn.execute(
+        "insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices, ask_prices) "
+        "values (now(), 1, 0, 1, 1, '{1}', '{2}')"
+    )
+    (chunk,) = conn.execute("select show_chunks('book_events')").fetchone()
+    conn.execute(f"analyze {chunk}")
+
+    sampled = conn.execute("select attname from pg_stats where schemaname || '.' || tablename = %s", [chunk])
+    assert {name for (name,) in sampled} == {"ts", "market_key", "outcome", "event_id", "seq", "side", "price", "size"}
+
+
+def test_statistics_of_books_are_off_and_on_again_in_compressed_chunks_too(community):
+    folder = migrate.FOLDER / "versions" / "0031_unread_statistics"
+    off = """
+        select count(*) from pg_attribute
+        where attrelid in (select show_chunks('book_events')) and attname = 'bid_prices' and attstattarget = 0
+    """
+    community.execute(
+        "insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices) "
+        "values (now() - interval '3 days', 1, 0, 1, 1, '{1}'), (now(), 1, 0, 2, 2, '{1}')"
+    )
+    community.execute(
+        "select compress_chunk(chunk) from show_chunks('book_events', older_than => interval '1 day') chunk"
+    )
+
+    found = []
+    for name in ("down", "up"):
+        community.execute((folder / f"{name}.sql").read_text())
+        found += community.execute(off)
+    assert found == [(0,), (2,)]
+
+
 def test_the_rows_that_the_service_needs_are_there(conn):
     tiers = conn.execute("select * from tiers order by credits_month").fetchall()
     secret = conn.execute("select value from settings where name = 'cursor_secret'").fetchone()[0]
