@@ -1,21 +1,16 @@
 -- What the live feed writes and asks: rows, live state, leases, gaps, clocks.
 
--- --- Rows: copied into temporary tables, and from there to where they belong -------------------------------------------------
+-- --- Rows: copied to where they belong, or into temporary tables first if some may be stored already -------------------------
 
 -- name: make_room#
--- The temporary tables of a writer's connection. Each transaction leaves them empty.
+-- The temporary tables of a writer's connection. Each transaction that uses one leaves all of them empty, which costs as much as two
+-- hundred events: `feed_row` is the type of rows that are sent without one.
 create temp table if not exists new_trades (
     ts timestamptz, market_key int, outcome smallint, trade_id bigint, seq bigint, side smallint,
     price bigint, size bigint, value_usd bigint, tx_hash bytea
 ) on commit delete rows;
 create temp table if not exists new_changes (
     ts timestamptz, market_key int, outcome smallint, event_id bigint, seq bigint, side smallint, price int, size bigint, hash bytea
-) on commit delete rows;
--- What comes in smaller numbers shares a table, as each costs a round trip or two: snapshots (1), quotes (2), prices (3), books (4).
-create temp table if not exists new_state (
-    kind smallint, market_key int, outcome smallint, ts timestamptz, seq bigint, event_id bigint, tick_size bigint,
-    bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint, last bigint, last_ts timestamptz,
-    bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
 ) on commit delete rows;
 
 -- name: fill_alone()!
@@ -40,12 +35,15 @@ order by market_key, outcome, ts, event_id
 on conflict do nothing
 returning event_id;
 
--- name: insert_snapshots()
+-- name: feed_row()$
+-- The type's number, which an array of such rows names.
+select 'feed_row'::regtype::oid;
+
+-- name: insert_snapshots(rows)
 -- Snapshots that are not there yet; gives their ids.
 insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash)
 select ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
-from new_state
-where kind = 1
+from unnest(:rows::feed_row[])
 order by market_key, outcome, ts, event_id
 on conflict do nothing
 returning event_id;
@@ -66,24 +64,22 @@ where t.market_key = n.market_key and t.outcome = n.outcome and t.tx_hash is nul
     and t.ts between n.ts - interval '5 seconds' and n.ts + interval '5 seconds'
     and t.ts >= :earliest::timestamptz - interval '5 seconds' and t.ts <= :latest::timestamptz + interval '5 seconds';
 
--- name: upsert_quotes()
+-- name: upsert_quotes(rows)
 -- Best prices by instant, the last word of each instant winning; gives the tokens for which something is new.
 insert into quotes (ts, market_key, outcome, bid, ask, mid, bid_size, ask_size)
 select ts, market_key, outcome, bid, ask, mid, bid_size, ask_size
-from new_state
-where kind = 2
+from unnest(:rows::feed_row[])
 order by market_key, outcome, ts
 on conflict (market_key, outcome, ts) do update set
     bid = excluded.bid, ask = excluded.ask, mid = excluded.mid, bid_size = excluded.bid_size, ask_size = excluded.ask_size
 where (quotes.bid, quotes.ask) is distinct from (excluded.bid, excluded.ask)
 returning market_key, outcome;
 
--- name: upsert_prices()!
+-- name: upsert_prices(rows)!
 -- Live prices, unless newer ones are there. The last trade is kept until a newer one is known.
 insert into live_prices as p (market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts)
 select market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts
-from new_state
-where kind = 3
+from unnest(:rows::feed_row[])
 order by market_key, outcome
 on conflict (market_key, outcome) do update set
     ts = excluded.ts, bid = excluded.bid, ask = excluded.ask, mid = excluded.mid,
@@ -93,22 +89,21 @@ on conflict (market_key, outcome) do update set
     updated_at = now()
 where excluded.ts >= p.ts;
 
--- name: newly_verified_books()
+-- name: newly_verified_books(rows)
 -- Tokens whose live book is about to be shown, after it was not.
 select n.market_key, n.outcome
-from new_state n
+from unnest(:rows::feed_row[]) n
 left join live_books b using (market_key, outcome)
-where n.kind = 4 and b.verified is distinct from true;
+where b.verified is distinct from true;
 
--- name: upsert_books()!
+-- name: upsert_books(rows)!
 -- Live books that agree with the exchange, unless newer ones are there and shown. `seq` begins with the instant; within it, the leader's word
 -- is the last.
 insert into live_books as b (
     market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash, anchored_ts
 )
 select market_key, outcome, seq, ts, true, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash, last_ts
-from new_state
-where kind = 4
+from unnest(:rows::feed_row[])
 order by market_key, outcome
 on conflict (market_key, outcome) do update set
     seq = excluded.seq, ts = excluded.ts, verified = true,

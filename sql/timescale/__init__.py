@@ -40,6 +40,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "functions.sql")
     for table in _tables(license):
         yield from _table(table)
+    yield from statements(FOLDER / "feed_rows.sql")
     yield from statements(FOLDER / "credits.sql")
     yield from statements(FOLDER / "keys.sql")
     yield from statements(FOLDER / "audit.sql")
@@ -72,6 +73,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         yield "select delete_job(job_id) from timescaledb_information.jobs where proc_name = 'refresh_candles'"
         yield from ("drop materialized view candles_1h", "drop materialized view candles_1m")
     yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
+    yield "drop type feed_row"
     for path in (
         FOLDER / "positions.sql",
         FOLDER / "coverage.sql",

@@ -32,7 +32,7 @@ from api.stream import frames as client_frames
 from api.stream import messages
 from orchestration.equivalents import judge, questions
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.storage import copy_format
+from orchestration.ingest.storage import copy_format, records
 from orchestration.ingest.storage.rows import Token
 from tests.fuzzing import seeds
 from upstream.chain.contracts import POLYGON
@@ -85,10 +85,10 @@ def market_frame(data: bytes) -> None:
     for encode, rows in (
         (copy_format.trades, batch.trades),
         (copy_format.changes, batch.changes),
-        (copy_format.snapshots, batch.snapshots),
-        (copy_format.quotes, batch.quotes.values()),
-        (copy_format.prices, batch.prices.values()),
-        (copy_format.books, due.books),
+        (records.snapshots, batch.snapshots),
+        (records.quotes, batch.quotes.values()),
+        (records.prices, batch.prices.values()),
+        (records.books, due.books),
     ):
         encode(rows)
 

@@ -80,8 +80,13 @@ EVERYTHING = {
         order by 1
     """,
     "types": """
-        select typname from pg_type
-        where typnamespace = 'public'::regnamespace and typtype in ('d', 'e')
+        select typname, (
+            select string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' order by attnum)
+            from pg_attribute where attrelid = typrelid
+        )
+        from pg_type
+        where typnamespace = 'public'::regnamespace
+            and (typtype in ('d', 'e') or (select relkind = 'c' from pg_class where pg_class.oid = typrelid))
             and not exists (select from pg_depend where objid = pg_type.oid and deptype = 'e')
         order by 1
     """,

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from orchestration import stream
 from orchestration.binary_copy import HEADER, TRAILER
-from orchestration.ingest.storage import copy_format, messages
+from orchestration.ingest.storage import copy_format, messages, records
 from orchestration.ingest.storage.rows import Change, LiveBook, Token, TradeRow, WriteBatch
 from sql.queries import feed as queries
 
@@ -32,11 +32,6 @@ _TRADE = "ts market_key outcome trade_id seq side price size value_usd tx_hash"
 _CHANGE = "ts market_key outcome event_id seq side price size hash"
 TRADES, NEW_TRADES = _copy("trades", _TRADE), _copy("new_trades", _TRADE)
 CHANGES, NEW_CHANGES = _copy("book_events", _CHANGE), _copy("new_changes", _CHANGE)
-NEW_STATE = _copy(
-    "new_state",
-    "kind market_key outcome ts seq event_id tick_size bid ask mid bid_size ask_size last last_ts"
-    " bid_prices bid_sizes ask_prices ask_sizes hash",
-)
 ROWS_PER_PIECE = 500  # rows per COPY write
 _TS = attrgetter("ts")
 
@@ -74,8 +69,10 @@ class Writer:
         self._has_trade_ids = has_trade_ids
         self._clock = clock
         self._replayed: set[OutcomeKey] = set()  # outcomes for which the current replay has added changes
+        conn.adapters.register_dumper(records.Records, records.RecordsDumper)
         with conn.transaction():
             queries.make_room(conn)
+            self._feed_row = queries.feed_row(conn)
 
     def write(
         self,
@@ -190,29 +187,22 @@ class Writer:
     ) -> tuple[int, list[OutcomeKey], set[OutcomeKey]]:
         """Write snapshots, quotes, live state; return the count of new snapshots, outcomes with new quotes, books."""
         prices = () if fill else batch.prices.values()
-        packed = [
-            *map(copy_format.snapshots, _pieces(batch.snapshots)),
-            *map(copy_format.quotes, _pieces([*batch.quotes.values()])),
-            *map(copy_format.prices, _pieces([*prices])),
-            *map(copy_format.books, _pieces(books)),
-        ]
-        if packed:
-            _send(cursor, NEW_STATE, packed)
         snapshots, quoted, shown = self.conn.cursor(), self.conn.cursor(), self.conn.cursor()
         with self.conn.pipeline():  # one round trip for all of it
             if batch.snapshots:
-                snapshots.execute(queries.insert_snapshots.sql)
+                snapshots.execute(queries.insert_snapshots.sql, self._rows(records.snapshots(batch.snapshots)))
             if batch.quotes:
-                quoted.execute(queries.upsert_quotes.sql)
+                quoted.execute(queries.upsert_quotes.sql, self._rows(records.quotes(batch.quotes.values())))
             if prices:
-                queries.upsert_prices(self.conn)
+                cursor.execute(queries.upsert_prices.sql, self._rows(records.prices(prices)))
             if unverified:
                 places = zip(*(_outcome_key(token) for token in unverified), strict=True)
                 market_keys, outcomes = map(list, places)
                 cursor.execute(queries.disavow_books.sql, {"market_keys": market_keys, "outcomes": outcomes})
             if books:
-                shown.execute(queries.newly_verified_books.sql)
-                cursor.execute(queries.upsert_books.sql)
+                rows = self._rows(records.books(books))
+                shown.execute(queries.newly_verified_books.sql, rows)
+                cursor.execute(queries.upsert_books.sql, rows)
             if batch.ticks:
                 queries.insert_ticks(
                     self.conn,
@@ -234,6 +224,9 @@ class Writer:
             quoted.fetchall() if batch.quotes else [],
             set(shown.fetchall()) if books else set(),
         )
+
+    def _rows(self, rows: Sequence[bytes]) -> dict[str, records.Records]:
+        return {"rows": records.Records(self._feed_row, rows)}
 
 
 def _send(cursor: Cursor, copy: sql.Composed, pieces: Iterable[bytes]) -> None:

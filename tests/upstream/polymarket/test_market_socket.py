@@ -58,7 +58,7 @@ def test_a_connection_that_was_lost_needs_no_garbage_collection():
                 del socket
 
     gc.collect()
-    gc.disable()  # a run of the feed looks at what survived one look only at its end
+    gc.disable()  # a run of the feed does not look again at what has survived one collection
     try:
         asyncio.run(listen())
         assert [each() for each in ended] == [None, None, None]

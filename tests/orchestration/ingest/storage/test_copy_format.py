@@ -8,8 +8,7 @@ import pytest
 from orchestration.binary_copy import microseconds
 from orchestration.ingest.storage import copy_format
 from orchestration.ingest.storage.ids import as_bytes
-from orchestration.ingest.storage.leader import REFUSED
-from orchestration.ingest.storage.rows import Change, Snapshot
+from orchestration.ingest.storage.rows import Change
 from tests.orchestration.ingest.builders import NOW, token
 
 HASH = "0123456789abcdef0123456789ABCDEF01234567"
@@ -26,12 +25,6 @@ def field(kind, value):
 
 def text(value):
     return struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
-
-
-def array(kind, oid, values):
-    if not values:
-        return text(struct.pack(">iii", 0, 0, oid))
-    return text(struct.pack(">iiiii", 1, 0, oid, len(values), 1) + b"".join(field(kind, value) for value in values))
 
 
 def fields_of(row):
@@ -78,38 +71,3 @@ def test_a_number_too_large_for_its_column_raises(what):
 
     with pytest.raises(struct.error):
         copy_format.changes([change(HASH), row])
-
-
-def test_a_size_too_large_for_a_book_raises_what_the_leader_expects():
-    row = Snapshot(token(), NOW, 9, 7, [(400_000, 1 << 63)], [], HASH)
-
-    with pytest.raises(REFUSED):
-        copy_format.snapshots([row])
-
-
-def test_books_with_empty_sides_are_encoded_like_others():
-    sides = [([(400_000, 1), (390_000, 2)], [(420_000, 3)]), ([], [(420_000, 3)]), ([], [])]
-    rows = [Snapshot(token(), NOW, 9, 7, bids, asks, HASH) for bids, asks in sides]
-
-    found = copy_format.snapshots(rows)
-
-    assert found == b"".join(
-        b"".join(
-            [
-                struct.pack(">h", 19),
-                field("h", 1),
-                field("i", row.token.market_key),
-                field("h", row.token.outcome),
-                field("q", microseconds(NOW)),
-                field("q", 7),
-                field("q", 9),
-                text(None) * 8,
-                array("i", 23, [price for price, _ in row.bids]),
-                array("q", 20, [size for _, size in row.bids]),
-                array("i", 23, [price for price, _ in row.asks]),
-                array("q", 20, [size for _, size in row.asks]),
-                text(bytes.fromhex(HASH)),
-            ]
-        )
-        for row in rows
-    )
