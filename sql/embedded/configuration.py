@@ -66,6 +66,7 @@ def log_settings(folder: Path) -> dict[str, str]:
         "log_rotation_size": "0",
         "log_line_prefix": "%m [%p] %a %d ",
         "log_min_duration_statement": "2s",
+        "log_parameter_max_length": "256",  # bytes of each: the feed's rows are one parameter
         "log_lock_waits": "on",
     }
 

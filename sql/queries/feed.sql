@@ -89,10 +89,10 @@ on conflict (market_key, outcome) do update set
     updated_at = now()
 where excluded.ts >= p.ts;
 
--- name: newly_verified_books(rows)
--- Tokens whose live book is about to be shown, after it was not.
+-- name: newly_verified_books(market_keys, outcomes)
+-- Of tokens whose live book is about to be shown, those of which it was not.
 select n.market_key, n.outcome
-from unnest(:rows::feed_row[]) n
+from unnest(:market_keys::int[], :outcomes::smallint[]) as n (market_key, outcome)
 left join live_books b using (market_key, outcome)
 where b.verified is distinct from true;
 

@@ -355,6 +355,22 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(make, folder):
     assert cluster.pid is None
 
 
+def test_a_slow_statement_is_logged_with_the_beginning_of_its_parameters(server):
+    with psycopg.connect(server.url("postgres"), autocommit=True) as conn:
+        conn.execute("set log_min_duration_statement = 0")
+        conn.execute("select length(%s)", ["much " * 1_000])
+
+    until = time.monotonic() + 60
+    while not (found := [line for line in _logged(server) if "much much" in line]) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert found
+    assert all(len(line) < 500 for line in found)
+
+
+def _logged(server):
+    return [line for path in (server.home / "log").iterdir() for line in path.read_text().splitlines()]
+
+
 def test_a_disk_too_full_for_a_database_is_told_so(make, monkeypatch):
     monkeypatch.setattr(preparation, "NEEDED_BYTES", 1 << 60)
 

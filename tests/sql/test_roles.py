@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from psycopg import errors
 
+from orchestration.ingest.storage.rows import Quote, WriteBatch
+from orchestration.ingest.storage.writer import Writer
 from sql import database
 from sql.roles.rights import ANALYST, API, PIPELINE, ROLES, SITE
+from tests.orchestration.ingest.builders import NOW, token
 from tests.roles import login_url
 from tests.sql.test_queries import UTILITIES, named
 
@@ -156,6 +159,15 @@ def test_the_audit_trail_is_added_to_by_the_api_and_loses_what_is_past_a_month_t
 
     assert dropped == 1
     assert as_role(API).execute("select now() - ts < '1 day' from audit_log").fetchall() == [(True,)]
+
+
+def test_the_pipeline_writes_live_state(as_role):
+    quotes = {("1", NOW): Quote(token(), NOW, 400_000, 420_000, 5, 6)}
+
+    written = Writer(as_role(PIPELINE)).write(WriteBatch(quotes=quotes))
+
+    assert written.quotes == 1
+    assert as_role(API).execute("select mid from quotes").fetchall() == [(410_000,)]
 
 
 def test_the_pipeline_drops_and_vacuums_chunks(as_role):

@@ -196,13 +196,10 @@ class Writer:
             if prices:
                 cursor.execute(queries.upsert_prices.sql, self._rows(records.prices(prices)))
             if unverified:
-                places = zip(*(_outcome_key(token) for token in unverified), strict=True)
-                market_keys, outcomes = map(list, places)
-                cursor.execute(queries.disavow_books.sql, {"market_keys": market_keys, "outcomes": outcomes})
+                cursor.execute(queries.disavow_books.sql, _outcomes(unverified))
             if books:
-                rows = self._rows(records.books(books))
-                shown.execute(queries.newly_verified_books.sql, rows)
-                cursor.execute(queries.upsert_books.sql, rows)
+                shown.execute(queries.newly_verified_books.sql, _outcomes([book.token for book in books]))
+                cursor.execute(queries.upsert_books.sql, self._rows(records.books(books)))
             if batch.ticks:
                 queries.insert_ticks(
                     self.conn,
@@ -256,6 +253,11 @@ def _inserted(rows: Sequence[Row], ids: set[int], id_of: Callable[[Row], int]) -
 
 def _instant(ts_ms: int) -> datetime:
     return datetime.fromtimestamp(ts_ms / 1000, UTC)
+
+
+def _outcomes(tokens: Sequence[Token]) -> dict[str, list[Any]]:
+    market_keys, outcomes = map(list, zip(*map(_outcome_key, tokens), strict=True))
+    return {"market_keys": market_keys, "outcomes": outcomes}
 
 
 def _outcome_key(token: Token) -> OutcomeKey:
