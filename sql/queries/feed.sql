@@ -3,8 +3,8 @@
 -- --- Rows: copied to where they belong, or into temporary tables first if some may be stored already -------------------------
 
 -- name: make_room#
--- The temporary tables of a writer's connection. Each transaction that uses one leaves all of them empty, which costs as much as two
--- hundred events: `feed_row` is the type of rows that are sent without one.
+-- The temporary tables of a writer's connection. A transaction that uses one leaves all of them empty, which costs a few milliseconds
+-- (docs/decisions/0058): rows of live state are sent as arrays of `feed_row` instead.
 create temp table if not exists new_trades (
     ts timestamptz, market_key int, outcome smallint, trade_id bigint, seq bigint, side smallint,
     price bigint, size bigint, value_usd bigint, tx_hash bytea

@@ -1,7 +1,7 @@
 """Encodes rows of live state as an array of `feed_row`, in PostgreSQL's binary format, as a statement's parameter.
 
 A record has the number of its fields, then each field's type, its length and its value (PostgreSQL's `record_send` and
-`array_send`). A temporary table to copy them into would be emptied at each commit, which costs several milliseconds.
+`array_send`). A temporary table to copy them into would be emptied at each commit, which costs a few milliseconds.
 """
 
 import struct
@@ -19,7 +19,6 @@ from orchestration.ingest.storage.rows import LiveBook, LivePrice, Quote, Snapsh
 FIELDS = 18
 # Type numbers: they are the same in every database.
 _SMALLINT, _INT, _BIGINT, _TIMESTAMPTZ, _BYTEA, _INTS, _BIGINTS = 21, 23, 20, 1184, 17, 1007, 1016
-
 
 _HEAD = struct.Struct(">ii").pack  # a field's type and its length, -1 for null
 _ARRAY = struct.Struct(">iiIii").pack  # dimensions, whether there are nulls, type of elements, their number, the first
