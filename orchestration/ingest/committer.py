@@ -253,17 +253,18 @@ class Committer:
 
     def _failed(self, states: list[TokenState], fault: psycopg.Error) -> None:
         """Requeue live books that were not written; without a connection the lead is lost too."""
-        self.faults += 1
-        reason = _write_failure(fault)
-        if self._trouble.get("reason") != reason:
-            self._trouble = {"reason": reason, "since": int(time())}
-            log.warning("cannot write: %s", reason)
+        self._back_off("write", fault)
         self._normalizer.live_books.put_back(states)
         if self._leader.broken:
             self.lose_lead()
-        self._back_off()
 
-    def _back_off(self) -> None:
+    def _back_off(self, act: str, fault: psycopg.Error) -> None:
+        """Count a fault, report it once while its reason stays the same, and set when to try again."""
+        self.faults += 1
+        reason = _reason(fault)
+        if self._trouble.get("reason") != reason:
+            self._trouble = {"reason": reason, "since": int(time())}
+            log.warning("cannot %s: %s", act, reason)
         self._retry_at = monotonic() + self._retry_s
         self._retry_s = min(self._retry_s * 2, MAX_RETRY_S)
 
@@ -293,9 +294,8 @@ class Committer:
                 self._begun -= left
             if cold := self._record_missed(committed, now_ms, newest_start):
                 await self._in_thread(self._leader.mark_all_unverified)
-        except psycopg.Error:
-            self.faults += 1
-            self._back_off()
+        except psycopg.Error as fault:
+            self._back_off("take the lead", fault)
             self.taking_over = False
             await self._in_thread(self._leader.resign)  # if it has the lead, nobody else can take it
             return
@@ -381,8 +381,8 @@ class Committer:
                 )
 
 
-def _write_failure(fault: psycopg.Error) -> str:
-    """Return why a batch could not be written, in a line."""
+def _reason(fault: psycopg.Error) -> str:
+    """Return why the database refused or was away, in a line."""
     if isinstance(fault, psycopg.errors.DiskFull):
         return "the database's disk is full; what is received waits in memory"
     return (str(fault).strip() or type(fault).__name__).splitlines()[0][:MAX_REASON]

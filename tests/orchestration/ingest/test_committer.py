@@ -330,7 +330,9 @@ def test_a_full_disk_is_reported_and_what_was_received_is_written_once_there_is_
     assert conn.execute("select count(*) from book_events").fetchone() == (1,)
 
 
-def test_a_run_that_fails_while_it_takes_the_lead_leaves_it_to_others(database_url, leader, conn, monkeypatch):
+def test_a_run_that_fails_while_it_takes_the_lead_says_why_and_leaves_it_to_others(
+    database_url, leader, conn, monkeypatch, caplog
+):
     committer, *_ = make_committer(leader)
     committer.leases = []
 
@@ -341,6 +343,12 @@ def test_a_run_that_fails_while_it_takes_the_lead_leaves_it_to_others(database_u
     tick(committer)
 
     assert (committer.leading, committer.taking_over, committer.faults) == (False, False, 1)
+    committer._retry_at = 0
+    tick(committer)
+    assert committer.faults == 2
+    assert [record.getMessage() for record in caplog.records] == [  # once, though it failed twice
+        "cannot take the lead: canceling statement due to statement timeout"
+    ]
     with closing(LeaderConnection(database_url, "polymarket")) as other:
         assert other.try_lead()
 
