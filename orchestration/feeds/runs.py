@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SHARD_TAG = "presage/shard"  # of a live run; one without it follows every market
+REPEATED_TAG = "presage/repeated"  # of a pass: its sensor starts one after the other, and it bears another beside it
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,

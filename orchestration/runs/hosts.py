@@ -8,7 +8,7 @@ it executes any; both last as long as its session.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dagster import DagsterInstance, DagsterRun
+
+Key = TypeVar("Key", int, str)
 
 HOST_TAG = "presage/host"
 """Name of the host that executes a run, for people."""
@@ -111,21 +113,21 @@ def _lock(conn: psycopg.Connection[Any], kind: int, number: int) -> None:
         raise psycopg.OperationalError("a replica, or the server has not yet ended this host's former session")
 
 
-class Absence:
-    """Since when sessions have been seen to be away, without a pause between two looks."""
+class Absence(Generic[Key]):
+    """Since when sessions, or runs, have been seen to be away, without a pause between two looks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: dict[int, tuple[float, float]] = {}  # first and last look
+        self._seen: dict[Key, tuple[float, float]] = {}  # first and last look
 
-    def seconds(self, number: int, there: set[int]) -> float:
-        """Return for how long a session has been away; 0 if it is there, or is missed for the first time."""
+    def seconds(self, key: Key, there: set[Key]) -> float:
+        """Return for how long one has been away; 0 if it is there, or is missed for the first time."""
         now = self._clock()
         self._seen = {
             each: looks for each, looks in self._seen.items() if each not in there and now - looks[1] <= LOOKED_S
         }
-        if number in there:
+        if key in there:
             return 0.0
-        first, _ = self._seen.get(number, (now, now))
-        self._seen[number] = first, now
+        first, _ = self._seen.get(key, (now, now))
+        self._seen[key] = first, now
         return now - first

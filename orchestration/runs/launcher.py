@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from dagster._core.errors import DagsterUserCodeUnreachableError
 from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
+from dagster._grpc.types import CanCancelExecutionRequest, CanCancelExecutionResult
+from dagster._serdes import deserialize_value
 
 from orchestration.feeds.keeping import WINDOW_TAG
+from orchestration.feeds.runs import REPEATED_TAG
 from orchestration.runs.hosts import EXECUTES, HOST_TAG, QUEUED_TAG, TAKES, Absence, put, session_of, sessions
 
 if TYPE_CHECKING:
@@ -16,7 +20,12 @@ if TYPE_CHECKING:
     from dagster._serdes import ConfigurableClassData
 
 LOST_S = 60.0
-"""After so long without its host's session a run has failed: one that met a failover has another by then."""
+"""After so long without its host's session, or unknown to its code server, a run or a pass has failed.
+
+A host that met a failover has another session by then.
+"""
+ANSWER_S = 5
+"""For the code server to answer."""
 KEPT_S = 5.0
 """For how long the list of sessions is used: Dagster asks for all runs, one after the other."""
 
@@ -30,7 +39,8 @@ class RunLauncher(DefaultRunLauncher):
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(inst_data)
-        self._absence = Absence()
+        self._absence: Absence[int] = Absence()
+        self._unknown: Absence[str] = Absence()
         self._there: set[int] = set()
         self._looked_at = -KEPT_S
 
@@ -58,13 +68,21 @@ class RunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Return whether a run's host is there; of the code server's runs nothing is known, as by Dagster's own."""
+        """Return whether a run's host is there or, of a pass without one, whether the code server still executes it.
+
+        Of the code server's other runs nothing is known, as by Dagster's own: one that outlives its code server must
+        not be taken for lost, and be started again beside itself.
+        """
         number = session_of(run)
+        away_s, found = 0.0, ""
         if number is not None:
             away_s = self._absence.seconds(number, self._sessions())
-            if away_s > LOST_S:
-                found = f"host {run.tags.get(HOST_TAG)} has given no sign of life for {away_s:.0f} s"
-                return CheckRunHealthResult(WorkerStatus.FAILED, found)
+            found = f"host {run.tags.get(HOST_TAG)} has given no sign of life for {away_s:.0f} s"
+        elif REPEATED_TAG in run.tags and not is_queued(run):
+            away_s = self._unknown_s(run)
+            found = f"the code server that started it has not executed it for {away_s:.0f} s"
+        if away_s > LOST_S:
+            return CheckRunHealthResult(WorkerStatus.FAILED, found)
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 
     def get_run_worker_debug_info(self, run: DagsterRun, include_container_logs: bool | None = True) -> str | None:  # noqa: ARG002, FBT001, FBT002 (Dagster's)
@@ -74,6 +92,21 @@ class RunLauncher(DefaultRunLauncher):
         if is_queued(run):
             return "No host with the role runs has taken it: all were gone, or each had PRESAGE_MAX_RUNS runs."
         return None
+
+    def _unknown_s(self, run: DagsterRun) -> float:
+        """Return for how long the code server has been gone, or another than the one that executes the run."""
+        client = self._get_grpc_client_for_termination(run.run_id)  # type: ignore[no-untyped-call]
+        if client is None:  # no code server executes it, or it has ended meanwhile
+            return 0.0
+        request = CanCancelExecutionRequest(run_id=run.run_id)
+        try:
+            answer = client.can_cancel_execution(request, timeout=ANSWER_S)
+        except DagsterUserCodeUnreachableError as error:
+            refused = getattr(error.__cause__, "code", None)
+            executes = refused is None or refused().name != "UNAVAILABLE"  # no answer in time: it may be busy
+        else:
+            executes = deserialize_value(answer, CanCancelExecutionResult).can_cancel
+        return self._unknown.seconds(run.run_id, {run.run_id} if executes else set())
 
     def _sessions(self) -> set[int]:
         now = time.monotonic()

@@ -306,7 +306,7 @@ def test_the_first_pass_of_aggregates_comes_with_the_first_price(tick, conn, add
         (30, None, "the last pass ended 30 s ago"),
         (61, None, None),
         (61, 10, "a pass is started"),
-        (61, 200, None),
+        (61, 600, "a pass is started"),
     ],
 )
 def test_passes_are_a_minute_apart_and_one_at_a_time(last_s, run_s, expected):

@@ -179,7 +179,7 @@ def test_other_jobs_leave_the_suites_to_their_own():
         (30, True, [], "the last pass ended 30 s ago"),
         (130, True, [], None),
         (130, True, [Run("r", "STARTED", NOW.timestamp() - 5)], "a pass is started"),
-        (130, True, [Run("r", "STARTED", NOW.timestamp() - 600)], None),
+        (130, True, [Run("r", "STARTED", NOW.timestamp() - 600)], "a pass is started"),
     ],
 )
 def test_a_pass_is_due_every_so_often(last, computed, runs, why):

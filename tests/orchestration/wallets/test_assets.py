@@ -59,7 +59,7 @@ def test_without_a_chain_nothing_is_made(conn, materialised):
         (NOW - timedelta(seconds=30), True, [], "the last pass ended 30 s ago"),
         (NOW - timedelta(seconds=60), True, [], None),
         (NOW - timedelta(seconds=60), True, [10.0], "a pass is started"),
-        (NOW - timedelta(seconds=600), True, [500.0], None),
+        (NOW - timedelta(seconds=600), True, [500.0], "a pass is started"),
     ],
 )
 def test_a_pass_is_due_each_minute(last, followed, runs, said):
