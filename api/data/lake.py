@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 MAX_FOOTERS_BYTES = 8_000_000  # kept of files, which never change; in memory they take some times as much
+GROUP_BYTES = 200  # two markets' ids and a tuple
 LAST = chr(0x10FFFF)
 
 Footer = tuple["parquet.FileMetaData", list[tuple[str, str]]]  # and the least and the greatest market of each group
@@ -87,7 +88,7 @@ class LakeFiles:
 
 def _size(footer: Footer) -> int:
     read, groups = footer
-    return int(read.serialized_size) + 200 * len(groups)
+    return int(read.serialized_size) + GROUP_BYTES * len(groups)
 
 
 def _markets(group: parquet.RowGroupMetaData) -> tuple[str, str]:
