@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 PARENT, TIMES = 1, slice(11, 15)  # fields of /proc/PID/stat after the name; times: own, and of children that ended
 GONE = (FileNotFoundError, ProcessLookupError)
 
@@ -48,6 +49,11 @@ def memory_mb(pid: int) -> float:
             lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
             total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return total / 1024
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident memory of a process alone."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_KB / 1024
 
 
 def _stat(pid: int) -> list[str]:

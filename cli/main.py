@@ -297,13 +297,13 @@ def bench(
             help="Price changes and trades a second that the simulated exchange sends, for `capacity`: whole books and "
             "best prices come on top, and each message is an event.",
         ),
-    ] = 5_000.0,
+    ] = 4_650.0,
     markets: Annotated[
         int | None,
         typer.Option(
             min=10,
-            help="Markets of that exchange, for `capacity` (default 200); active ones, for `analysis` (46,500); all "
-            "ever, for `lists` (100,000); of one of two exchanges, for `equivalents` (20,000).",
+            help="Markets of that exchange, for `capacity` (default 200,000); active ones, for `analysis` (200,000); "
+            "all ever, for `lists` (1,500,000); of one of two exchanges, for `equivalents` (20,000).",
         ),
     ] = None,
     live: Annotated[

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
-MARKETS = 200
+MARKETS = 200_000
 PATIENCE_S, MARKETS_A_SECOND = 120.0, 100  # each step of starting may take so long, and a second for so many markets
 MAX_CPU_US = {LEADER: 30, STANDBY: 8, DATABASE: 12}
 MAX_MEMORY_MB = 1_000  # of a leader: of one of four shards at 400,000 tokens

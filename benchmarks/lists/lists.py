@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure
     from benchmarks.harness import Options
 
-MARKETS, LIVE_SHARE = 100_000, 2 / 13
+MARKETS, LIVE_SHARE = 1_500_000, 2 / 15
 ASKED, ASKED_S = 50, 3.0  # requests of a question, and their time limit
 MAX_P99_MS = Target("value", "<=", 50.0)
 FILTERS = (

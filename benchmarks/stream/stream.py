@@ -17,7 +17,7 @@ from benchmarks import document
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import slope
-from benchmarks.ingest.sustained import resident_mb
+from benchmarks.processes import resident_mb
 from benchmarks.served import api
 from benchmarks.stream import blocks
 from benchmarks.stream.load import RATE, Load, children, listened, until_open

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.database import Bench
-from benchmarks.ingest.sustained import resident_mb
+from benchmarks.processes import resident_mb
 from benchmarks.stream.stream import measure_hostile_clients, peak_mb
 from tests.api.conftest import generous, serving
 

@@ -1,4 +1,4 @@
-"""Writer benchmark: rows per second beside psql's COPY of the same rows into the same hypertables, 10,000 per batch.
+"""Ingest benchmark: the writer's rows per second beside psql's COPY of the same rows, 10,000 per batch.
 
 The writer publishes new rows to the stream in the same transaction. So psql copies both, the rows the writer wrote
 into the table and the messages that it packed into blocks, as rows of a table of their own, one transaction per batch;
