@@ -37,19 +37,21 @@ START_REMEDY = "start it with `presage up`; if it is running, see the logs of Da
 def lag(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     """Check each stage's lag, by its own clock."""
     stages = list(queries.stages(conn))
-    silent = [silence for *_, silence, _ in stages if silence is not None]
+    silent = [silence for _, _, _, silence, _, _ in stages if silence is not None]
     if not silent:
         yield Finding("lag", "warn", "no stage has run yet", START_REMEDY)
         return
     if min(silent) > STOPPED_AFTER_S:
         yield Finding("lag", "fail", f"nothing runs: no stage has reported for {_duration(min(silent))}", START_REMEDY)
         return
-    for stage, status, lag_s, _, off in stages:
+    for stage, status, lag_s, _, off, reason in stages:
         found = f"{stage}: {status}"
         if off is not None:
             found += f" ({off})"
         elif lag_s is not None:
             found += f", {_duration(lag_s)} behind"
+        if reason is not None:
+            found += f" ({reason})"
         bad = STATUS[status] != "ok"
         yield Finding("lag", STATUS[status], found, REMEDIES.get(stage, START_REMEDY) if bad else "")
 

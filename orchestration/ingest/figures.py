@@ -1,5 +1,6 @@
 """Figures of a run: totals, and changes since the last report."""
 
+from time import time
 from typing import Any
 
 from orchestration.ingest.committer import Committer
@@ -7,6 +8,7 @@ from orchestration.ingest.lag import Lag
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 
+BEHIND_MS = 5_000  # median lag of an interval from which on a leader says that it is behind
 COUNTED = ("messages", "rows", "reconnects", "reanchored")
 
 
@@ -21,6 +23,7 @@ class LiveFigures:
         self._observed: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._lag = Lag()  # since the last observation
         self.lag_p99_ms: int | None = None  # of the last row of `feed_stats`
+        self._behind: dict[str, Any] = {}
 
     def totals(self) -> dict[str, Any]:
         """Return totals since the run began, and its current state."""
@@ -57,11 +60,12 @@ class LiveFigures:
         """Return a row of `feed_stats`: changes since the last one."""
         lag, self._committer.lag = self._committer.lag, Lag()
         self._lag.merge(lag)
-        self.lag_p99_ms = lag.quantile(0.99)
+        lag_p50_ms, self.lag_p99_ms = lag.quantile(0.5), lag.quantile(0.99)
+        self._note_behind(lag_p50_ms)
         return {
             **self._since(self._stored),
             "lag_counts": lag.trimmed(),
-            "lag_p50_ms": lag.quantile(0.5),
+            "lag_p50_ms": lag_p50_ms,
             "lag_p99_ms": self.lag_p99_ms,
             "lag_max_ms": lag.max_ms if len(lag) else None,
         }
@@ -78,6 +82,22 @@ class LiveFigures:
             "lag_p99_ms": lag.quantile(0.99),
             "lag_max_ms": lag.max_ms if len(lag) else None,
         }
+
+    def obstacle(self) -> dict[str, Any]:
+        """Return by how much and at which rate this run, the leader, is behind, and since when; on standby nothing."""
+        if not self._committer.leading:
+            self._behind = {}
+        return self._behind
+
+    def _note_behind(self, lag_p50_ms: int | None) -> None:
+        """Note whether the run is behind; an interval without a commit changes nothing while something waits."""
+        if lag_p50_ms is None and self._backlog.events:
+            return
+        if lag_p50_ms is None or lag_p50_ms < BEHIND_MS:
+            self._behind = {}
+            return
+        reason = f"{lag_p50_ms / 1000:,.0f} s behind, at {self._receiver.rate():,.0f} messages a second"
+        self._behind = {"reason": reason, "since": self._behind.get("since", int(time()))}
 
     def _since(self, before: dict[str, int]) -> dict[str, int]:
         totals = self.totals()

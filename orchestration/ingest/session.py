@@ -427,6 +427,7 @@ class LiveSession:
         paused = {"reason": "trading is paused", "since": self._paused_since_ms // 1000}
         newest_ms = max(self.committer.newest_ms, 0 if self.backlog.events else self._paused_ms)
         return {
+            **self.figures.obstacle(),  # first: each of the others explains it
             **(paused if self._paused_ms else {}),
             # Of a leader only: where a standby leaves first, its leader may yet have to stay.
             **({"left_for_shards": self._left_for_shards} if self._left_for_shards and self.committer.leading else {}),

@@ -1,8 +1,9 @@
 -- Queries of `presage doctor` on a database that has our schema.
 
 -- name: stages()
--- Each stage: its state, how late it is, since when it has not checked, and its own detail.
-select stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off'
+-- Each stage: its state, how late it is, since when it has not checked, and why it is off, or what hinders it.
+select
+    stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off', detail ->> 'reason'
 from pipeline_status
 order by array_position(
     array['discovery', 'discovery_kalshi', 'ingestion', 'ingestion_kalshi', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;

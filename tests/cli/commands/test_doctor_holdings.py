@@ -16,6 +16,7 @@ from cli.diagnosis import dagster, holdings, pipeline
 from config.settings import Settings
 from sql import database, disk
 from sql.queries import diagnosis as queries
+from sql.queries import feed
 from sql.roles import logins
 from sql.roles.rights import PIPELINE
 from tests.factories import insert
@@ -56,6 +57,8 @@ def test_each_late_stage_has_its_own_remedy(conn):
         touch(conn, stage, 0)
     touch(conn, "ingestion", 20)
     touch(conn, "aggregates", 700)
+    reason = "shard 2 of 4: 18 s behind, at 7,213 messages a second"
+    feed.hinder(conn, stage="ingestion", reason=reason)
 
     found = {finding.found.partition(":")[0]: finding for finding in pipeline.lag(conn)}
 
@@ -64,6 +67,7 @@ def test_each_late_stage_has_its_own_remedy(conn):
         "ingestion": "warn",
         "aggregates": "fail",
     }
+    assert found["ingestion"].found.endswith(f" s behind ({reason})")
     assert "live_keeper" in found["ingestion"].remedy
     assert "aggregates_due" in found["aggregates"].remedy
     assert "off (no RPC is configured" in found["settlement"].found
