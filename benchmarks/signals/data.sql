@@ -1,5 +1,5 @@
--- An hour of a busy exchange, and the day before it: 46,500 active markets, 20,000 that traded in the day, 5,000 in the last hour.
--- Trading volume is heavy-tailed. Times end at the analysed minute; `size` shrinks the data for tests.
+-- An hour of a busy exchange, and the day before it: so many active markets, those that traded in the day, and in the last hour.
+-- Trading volume is heavy-tailed. Times end at the analysed minute.
 
 select setseed(0.5);
 

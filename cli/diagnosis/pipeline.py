@@ -22,7 +22,7 @@ REMEDIES = {
     " the exchange",
     "discovery_kalshi": "in Dagster see the sensor discovery_kalshi_due and the last run of discovery_kalshi",
     "ingestion": "in Dagster see the sensor live_keeper and the runs of live; `presage doctor --live` checks"
-    " the exchange",
+    " the exchange; a shard that is behind needs processor time: docs/scaling.md",
     "ingestion_kalshi": "in Dagster see the sensor live_kalshi_keeper and the runs of live_kalshi",
     "settlement": "in Dagster see the sensor settlement_keeper and runs of settlement; `presage doctor --live` checks"
     " the endpoints",

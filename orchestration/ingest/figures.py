@@ -8,7 +8,7 @@ from orchestration.ingest.lag import Lag
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 
-BEHIND_MS = 5_000  # median lag of an interval from which on a leader says that it is behind
+BEHIND_MS, MIN_ROWS = 5_000, 20  # median lag of so many rows of an interval from which on a leader is said to be behind
 COUNTED = ("messages", "rows", "reconnects", "reanchored")
 
 
@@ -61,7 +61,7 @@ class LiveFigures:
         lag, self._committer.lag = self._committer.lag, Lag()
         self._lag.merge(lag)
         lag_p50_ms, self.lag_p99_ms = lag.quantile(0.5), lag.quantile(0.99)
-        self._note_behind(lag_p50_ms)
+        self._note_behind(lag_p50_ms, len(lag))
         return {
             **self._since(self._stored),
             "lag_counts": lag.trimmed(),
@@ -89,15 +89,16 @@ class LiveFigures:
             self._behind = {}
         return self._behind
 
-    def _note_behind(self, lag_p50_ms: int | None) -> None:
+    def _note_behind(self, lag_p50_ms: int | None, rows: int) -> None:
         """Note whether the run is behind; an interval without a commit changes nothing while something waits."""
         if lag_p50_ms is None and self._backlog.events:
             return
-        if lag_p50_ms is None or lag_p50_ms < BEHIND_MS:
+        if lag_p50_ms is None or lag_p50_ms < BEHIND_MS or rows < MIN_ROWS:
             self._behind = {}
             return
-        reason = f"{lag_p50_ms / 1000:,.0f} s behind, at {self._receiver.rate():,.0f} messages a second"
-        self._behind = {"reason": reason, "since": self._behind.get("since", int(time()))}
+        behind_s = round(lag_p50_ms / 1000)
+        reason = f"{behind_s} s behind, at {self._receiver.rate():,.0f} messages a second"
+        self._behind = {"reason": reason, "since": self._behind.get("since", int(time())), "behind_s": behind_s}
 
     def _since(self, before: dict[str, int]) -> dict[str, int]:
         totals = self.totals()

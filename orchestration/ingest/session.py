@@ -426,13 +426,15 @@ class LiveSession:
         ready_since = self.receiver.resync.ready_since
         paused = {"reason": "trading is paused", "since": self._paused_since_ms // 1000}
         newest_ms = max(self.committer.newest_ms, 0 if self.backlog.events else self._paused_ms)
-        return {
-            **self.figures.obstacle(),  # first: each of the others explains it
+        obstacle = {
             **(paused if self._paused_ms else {}),
-            # Of a leader only: where a standby leaves first, its leader may yet have to stay.
-            **({"left_for_shards": self._left_for_shards} if self._left_for_shards and self.committer.leading else {}),
             **self.receiver.obstacle(),
             **self.committer.obstacle(),
+        }
+        return {
+            **(obstacle or self.figures.obstacle()),  # each of the others explains why a run is behind
+            # Of a leader only: where a standby leaves first, its leader may yet have to stay.
+            **({"left_for_shards": self._left_for_shards} if self._left_for_shards and self.committer.leading else {}),
             "newest_ms": newest_ms if self.receiver.subscriptions.of_token else 0,
             "rate": self.receiver.rate(),
             "lag_p99_ms": self.figures.lag_p99_ms,

@@ -1,9 +1,10 @@
 -- Queries of `presage doctor` on a database that has our schema.
 
 -- name: stages()
--- Each stage: its state, how late it is, since when it has not checked, and why it is off, or what hinders it.
+-- Each stage: its state, how late it is, since when it has not checked, and why it is off, or what hinders it, and since when.
 select
-    stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off', detail ->> 'reason'
+    stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off',
+    detail ->> 'reason' || coalesce(to_char(to_timestamp((detail ->> 'since')::bigint) at time zone 'UTC', '", since" YYYY-MM-DD HH24:MI "UTC"'), '')
 from pipeline_status
 order by array_position(
     array['discovery', 'discovery_kalshi', 'ingestion', 'ingestion_kalshi', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;

@@ -589,6 +589,7 @@ where stage = :stage;
 -- name: beat_shards(stage, family, shards, run_id)!
 -- The live feed's clock, by the leases of all shards: as alive and as fresh as the worst of them. The leader of the first shard that has
 -- one touches it. A shard without markets delays nothing. While one has no leader, beat, newest data and `written_ms` stay as they were.
+-- Of several reasons one is given: that a shard has no leader, else what hinders one, else by how much the last of them is behind.
 with leaders as (
     select distinct on (n)
         n, l.run_id, l.beat_at, l.detail, (l.detail ->> 'tokens')::int = 0 as idle, nullif((l.detail ->> 'newest_ms')::bigint, 0) as newest_ms
@@ -607,12 +608,16 @@ runs as (
         on l.feed = feed_of(:family, n, :shards) and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
 ),
 hindered as (
-    select 'shard ' || n || ' of ' || :shards::int || ' has no leader' as reason, null::jsonb as since, n, 0 as rank from leaders where run_id is null
+    select 'shard ' || n || ' of ' || :shards::int || ' has no leader' as reason, null::jsonb as since, n, 0 as rank, 0::float8 as behind_s
+    from leaders
+    where run_id is null
     union all
-    select case when :shards::int > 1 then 'shard ' || n || ' of ' || :shards::int || ': ' else '' end || (detail ->> 'reason'), detail -> 'since', n, 1
+    select
+        case when :shards::int > 1 then 'shard ' || n || ' of ' || :shards::int || ': ' else '' end || (detail ->> 'reason'), detail -> 'since', n,
+        case when detail ? 'behind_s' then 2 else 1 end, coalesce((detail ->> 'behind_s')::float8, 0)
     from leaders
     where detail ? 'reason' and (not idle or (select bool_and(idle) from leaders))
-    order by rank, n
+    order by rank, behind_s desc, n
     limit 1
 ),
 worst as (
@@ -625,7 +630,7 @@ worst as (
             'written_ms', min((detail ->> 'written_ms')::bigint), 'newest_ms', min(newest_ms), 'led_ms', max((detail ->> 'led_ms')::bigint),
             'lag_p99_ms', max((detail ->> 'lag_p99_ms')::int), 'heard_after_ms', max((detail ->> 'heard_after_ms')::bigint),
             'ready_for_s', min((detail ->> 'ready_for_s')::float8), 'clock_ahead_ms', max((detail ->> 'clock_ahead_ms')::bigint)
-        )) end - '{reason,since}'::text[] as detail
+        )) end - '{reason,since,behind_s}'::text[] as detail
     from leaders
 )
 update stage_clocks as s

@@ -1,13 +1,12 @@
 import pytest
 
 from orchestration.ingest import figures
-from orchestration.ingest.figures import BEHIND_MS
+from orchestration.ingest.figures import BEHIND_MS, MIN_ROWS
 from orchestration.ingest.storage.rows import WriteBatch
 from tests.orchestration.ingest.builders import trades
 from tests.orchestration.ingest.test_session import make_session
 
 SEEN_S = 1_790_000_000
-REASON = "7 s behind, at 0 messages a second"
 
 
 @pytest.fixture
@@ -18,9 +17,9 @@ def session(monkeypatch):
     return session
 
 
-def pass_interval(session, *lags_ms):
+def pass_interval(session, *lags_ms, rows_each=MIN_ROWS):
     """Let rows be committed with these lags, and an interval of figures end; return what hinders the run."""
-    session.committer.lag.add(100_000, [100_000 - lag_ms for lag_ms in lags_ms])
+    session.committer.lag.add(100_000, [100_000 - lag_ms for lag_ms in lags_ms] * rows_each)
     session.figures.stats()
     return session.figures.obstacle()
 
@@ -28,17 +27,29 @@ def pass_interval(session, *lags_ms):
 def test_a_leader_is_behind_while_most_of_what_it_commits_is_late(session, monkeypatch):
     assert pass_interval(session, BEHIND_MS * 0.9) == {}
     assert pass_interval(session, 200, 7_000) == {}  # half of it
+    assert pass_interval(session, 7_000, rows_each=MIN_ROWS - 1) == {}  # of a shard where hardly anything happens
 
-    assert pass_interval(session, 200, 7_000, 7_000) == {"reason": REASON, "since": SEEN_S}
+    behind = {"reason": "7 s behind, at 0 messages a second", "since": SEEN_S, "behind_s": 7}
+    assert pass_interval(session, 200, 7_000, 7_000) == behind
     monkeypatch.setattr(figures, "time", lambda: SEEN_S + 60)
     monkeypatch.setattr(session.receiver, "rate", lambda: 12_345.6)
     assert pass_interval(session, 8_900) == {
         "reason": "9 s behind, at 12,346 messages a second",
         "since": SEEN_S,
+        "behind_s": 9,
     }
-    assert session._detail(0.0)["reason"] == "follows no market"  # which explains it
 
     assert pass_interval(session, 200) == {}
+
+
+def test_what_explains_why_a_run_is_behind_is_said_instead(session, monkeypatch):
+    assert pass_interval(session, 7_000)
+
+    detail = session._detail(0.0)
+    assert (detail["reason"], "behind_s" in detail) == ("follows no market", False)
+    monkeypatch.setattr(session.receiver, "obstacle", dict)
+    detail = session._detail(0.0)
+    assert (detail["reason"], detail["behind_s"]) == ("7 s behind, at 0 messages a second", 7)
 
 
 @pytest.mark.parametrize(("waits", "behind"), [(True, True), (False, False)])

@@ -103,6 +103,28 @@ def test_a_shard_without_markets_delays_nothing_and_one_without_data_does(conn, 
     assert (newest_ms, detail["reason"], detail["since"]) == (NOW_MS, "shard 2 of 2: cannot be opened", 7)
 
 
+def test_the_shard_that_is_furthest_behind_is_named_unless_another_is_hindered(conn, lease):
+    one, two, three = Shard.all(3)
+    lease("a", one, reason="6 s behind, at 5 messages a second", since=4, behind_s=6)
+    lease("b", two, reason="18 s behind, at 9 messages a second", since=5, behind_s=18)
+    lease("c", three)
+    detail = beat(conn, "a", 3)[2]
+    assert (detail["reason"], detail["since"]) == ("shard 2 of 3: 18 s behind, at 9 messages a second", 5)
+
+    lease("c", three, reason="cannot be opened", since=6)
+    detail = beat(conn, "a", 3)[2]
+    assert (detail["reason"], detail["since"]) == ("shard 3 of 3: cannot be opened", 6)
+
+
+def test_a_single_shard_that_is_behind_says_so_until_it_is_not(conn, lease):
+    lease("a", Shard(), reason="6 s behind, at 5 messages a second", since=4, behind_s=6)
+    detail = beat(conn, "a", 1)[2]
+    assert (detail["reason"], "behind_s" in detail) == ("6 s behind, at 5 messages a second", False)
+
+    lease("a", Shard())
+    assert "reason" not in beat(conn, "a", 1)[2]
+
+
 def test_a_single_shard_says_what_its_leader_says(conn, lease):
     lease("a", Shard(), reason="follows no market", since=5, clock_ahead_ms=12, tokens=0, newest_ms=0)
 
