@@ -283,9 +283,12 @@ def test_a_feed_that_cannot_reach_the_socket_says_so_until_it_can(world):
 def test_a_feed_whose_commits_are_late_says_by_how_much_and_at_which_rate_until_they_are_not(world, monkeypatch):
     monkeypatch.setattr(session, "FIGURES_S", 1.0)
     monkeypatch.setattr(figures, "BEHIND_MS", 1)  # as each commit is
+    began_s = int(time.time())
     feed = world.feed()
-    wait_until(lambda: re.fullmatch(r"\d+ s behind, at [1-9][\d,]* messages a second", stage(world)[1] or ""))
+    _, reason, since, _ = wait_until(lambda: (found := stage(world))[1] and " behind, " in found[1] and found)
 
+    assert re.fullmatch(r"\d+ s behind, at [\d,]+ messages a second", reason)
+    assert began_s <= since <= time.time()
     monkeypatch.setattr(figures, "BEHIND_MS", 600_000)
     wait_until(lambda: stage(world)[1] is None)
     feed.stop()
