@@ -160,59 +160,64 @@ cross join lateral (
 -- The same for markets of any state whose title or slug contains something.
 with timeframes (number, timeframe, after, until) as (
     values
-        (0, '5m', interval '-1 s', interval '5 minutes'), (1, '15m', '5 minutes', '15 minutes'), (2, '1h', '15 minutes', '1 hour'),
-        (3, '4h', '1 hour', '4 hours'), (4, '1d', '4 hours', '1 day'), (5, '1w', '1 day', '7 days'), (6, 'long', '7 days', '9000 years')
+        (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
+        (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
 ),
 pattern as materialized (
     select lower(:pattern) as pattern
 ),
--- A bucket begins with its bound, a timeframe a microsecond later.
 bounds as materialized (
-    select array_agg(now() + until + interval '1 us' order by number) as until from timeframes where timeframe <> 'long'
+    select array_agg(now() + until order by number) as until from timeframes
 ),
 found as materialized (
-    select market_key, end_time, width_bucket(end_time, (select until from bounds)) as number
+    select market_key, end_time
+    from open_markets
+    where :status::text = 'ACTIVE' and exchange = :exchange and :indexed::boolean and end_time >= now()
+        and titles like (select pattern from pattern)
+    union all
+    -- Not by the trigram index, which would be read whole.
+    select market_key, end_time
+    from open_markets
+    where :status::text = 'ACTIVE' and exchange = :exchange and not :indexed::boolean and end_time >= now()
+        and titles collate "C" like (select pattern from pattern)
+    union all
+    -- Few markets end before their planned end.
+    select market_key, end_time
     from (
-        select market_key, end_time
-        from open_markets
-        where :status::text = 'ACTIVE' and exchange = :exchange and :indexed::boolean and end_time >= now()
-            and titles like (select pattern from pattern)
-        union all
-        -- Not by the trigram index, which would be read whole.
-        select market_key, end_time
-        from open_markets
-        where :status::text = 'ACTIVE' and exchange = :exchange and not :indexed::boolean and end_time >= now()
-            and titles collate "C" like (select pattern from pattern)
-        union all
-        -- Few markets end before their planned end.
-        select market_key, end_time
-        from (
-            select market_key, end_time, question, slug, event_title
-            from markets
-            where :status::text <> 'ACTIVE' and exchange = :exchange and status = :status and end_time >= now()
-            offset 0
-        ) as ended
-        where market_titles(question, slug, event_title) like (select pattern from pattern)
-    ) as titled
+        select market_key, end_time, question, slug, event_title
+        from markets
+        where :status::text <> 'ACTIVE' and exchange = :exchange and status = :status and end_time >= now()
+        offset 0
+    ) as ended
+    where market_titles(question, slug, event_title) like (select pattern from pattern)
 ),
-counted as materialized (
-    select number, count(*) as total from found group by number
+-- Counted in one pass up to each bound: a group for each timeframe would take twice as long.
+reached as materialized (
+    select array[
+        count(*) filter (where end_time <= (select until[1] from bounds)), count(*) filter (where end_time <= (select until[2] from bounds)),
+        count(*) filter (where end_time <= (select until[3] from bounds)), count(*) filter (where end_time <= (select until[4] from bounds)),
+        count(*) filter (where end_time <= (select until[5] from bounds)), count(*) filter (where end_time <= (select until[6] from bounds)),
+        count(*)
+    ] as totals
+    from found
 )
 select json_build_object(
-    'timeframes', json_agg(json_build_object('timeframe', timeframe, 'count', coalesce(total, 0), 'markets', markets) order by number),
+    'timeframes', json_agg(json_build_object(
+        'timeframe', timeframe, 'count', totals[number] - coalesce(totals[number - 1], 0), 'markets', markets
+    ) order by number),
     'timestamp', as_unix(now())
 )::text
 from timeframes
-left join counted using (number)
+cross join reached
 -- Frequent texts are found among the markets that end first; what is found of others is sorted.
 cross join lateral (
-    select array_agg(market_key) as market_keys, coalesce(count(*) < :limit, true) as few
+    select array_agg(market_key) as market_keys, count(*) < :limit as few
     from (
         select market_key
         from (
             select market_key, titles
             from open_markets
-            where :status::text = 'ACTIVE' and (select sum(total) from counted) > :few::integer
+            where :status::text = 'ACTIVE' and totals[7] > :few::integer
                 and end_time >= now() and end_time > now() + after and end_time <= now() + until and exchange = :exchange
             order by end_time, market_key
             limit :limit * 25
@@ -231,7 +236,7 @@ cross join lateral (
         (
             select market_key
             from found
-            where few and found.number = timeframes.number
+            where few and end_time > now() + after and end_time <= now() + until
             order by end_time, market_key
             limit :limit
         )

@@ -4,31 +4,40 @@
 -- An exchange's categories, those with most markets first, and when all names were last counted, the same in every row.
 select
     (select as_unix(counted_at) from name_counts limit 1),
-    array(
-        select json_build_object('category', name, 'market_count', markets)::text
-        from name_counts where exchange = :exchange and kind = 'category'
-        order by markets desc, name
-    );
+    array_to_string(array(
+        select row_to_json(counted)
+        from (
+            select name as category, markets as market_count
+            from name_counts where exchange = :exchange and kind = 'category'
+            order by markets desc, name
+        ) as counted
+    ), ',');
 
 -- name: tags(exchange)^
 -- Tags, likewise.
 select
     (select as_unix(counted_at) from name_counts limit 1),
-    array(
-        select json_build_object('tag', name, 'market_count', markets)::text
-        from name_counts where exchange = :exchange and kind = 'tag'
-        order by markets desc, name
-    );
+    array_to_string(array(
+        select row_to_json(counted)
+        from (
+            select name as tag, markets as market_count
+            from name_counts where exchange = :exchange and kind = 'tag'
+            order by markets desc, name
+        ) as counted
+    ), ',');
 
 -- name: series(exchange)^
 -- Series, likewise.
 select
     (select as_unix(counted_at) from name_counts limit 1),
-    array(
-        select json_build_object('series', name, 'market_count', markets)::text
-        from name_counts where exchange = :exchange and kind = 'series'
-        order by markets desc, name
-    );
+    array_to_string(array(
+        select row_to_json(counted)
+        from (
+            select name as series, markets as market_count
+            from name_counts where exchange = :exchange and kind = 'series'
+            order by markets desc, name
+        ) as counted
+    ), ',');
 
 -- name: has_event(name)$
 -- Whether there is such an event.

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from api.data.pool import Pool
 from benchmarks.lists import lists
 from sql.database import connect
 
@@ -41,3 +42,10 @@ def test_every_question_gets_a_figure_and_the_slowest_is_named(url, monkeypatch)
     assert all(each.detail and each.detail["buffers"] > 0 for each in figures)
     assert slowest.value == max(each.value for each in figures)
     assert re.search(r"slowest list's p99, uncached \(/v1/", slowest.figure)
+
+
+def test_cpu_time_is_that_of_all_of_the_applications_sessions(url):
+    pool = Pool(url)
+    with connect(url) as other, pool.connection() as one, pool.connection() as two:
+        assert {pid for (pid,) in other.execute(lists.SESSIONS)} == {one.info.backend_pid, two.info.backend_pid}
+    pool.close()

@@ -41,7 +41,7 @@ BY_SORT = {
 MAX_COMPARED = 10
 MAX_BUSIEST, MAX_NEWEST = 4000, 2000  # markets whose titles are scanned
 MAX_TITLED = 1000  # titles sorted for one search
-FEW = 4000  # markets with a text are sorted by their end, rather than looked for among those that end first
+FEW = 12_000  # markets with a text are sorted by their end, rather than looked for among those that end first
 INDEXED = re.compile(r"\w{3}")  # shorter text is in no trigram
 
 
@@ -69,12 +69,10 @@ class Ranking(ReadResource):
 class TopMarkets(ComputedList):
     """Markets by volume or trades in a period."""
 
-    def latest(self, given: TopParameters) -> tuple[int | None, list[str]]:
+    def latest(self, given: TopParameters) -> tuple[int | None, str]:
         """Read the ranking for the requested measure and period."""
-        found: tuple[int | None, list[str]] = self.read(
-            TOP[given.by, given.period], exchange=given.exchange, limit=given.limit
-        )
-        return found
+        computed_at, records = self.read(TOP[given.by, given.period], exchange=given.exchange, limit=given.limit)
+        return computed_at, ",".join(records)
 
 
 class MarketsByTimeframe(ReadResource):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
 ABOVE_ALL = 1 << 40  # greater than any market_key
-FEW = 4000  # ranked markets are sorted rather than found by walking the ranking: at most 20 ms, or 40 of 200,000
+# Ranked markets that are sorted, 10 µs each, rather than found by walking the ranking, 0.2 µs for each of its markets.
+FEW = 2000
 
 
 class MarketCursor(msgspec.Struct, frozen=True, array_like=True):
