@@ -96,6 +96,7 @@ QUESTIONS = (
     *(f"/v1/markets/new?limit=100&hours={each}" for each in ("1", "168", "168&offset=5000", "168&offset=1000000")),
     *("/v1/markets/by-timeframe", "/v1/markets/by-timeframe?limit=100", "/v1/markets/by-timeframe?status=RESOLVED"),
     *(f"/v1/markets/by-timeframe?asset={each}" for each in TEXTS),
+    "/v1/markets/by-timeframe?asset=e&limit=100",
     "/v1/events/{event}/markets?limit=200",
     *(
         f"/v1/categories/{name}/markets?limit=100&sort={sort}{more}"
@@ -105,10 +106,6 @@ QUESTIONS = (
     ),
     *("/v1/categories", "/v1/tags", "/v1/series"),
 )
-
-
-# Of the application: its pool's.
-SESSIONS = "select pid from pg_stat_activity where datname = current_database() and application_name = 'presage api'"
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
@@ -150,10 +147,7 @@ def measured(url: str, total: int, report: Callable[[str], None]) -> Iterator[Fi
             query = placed(service, conn, query, total)
             times: list[float] = []
             until = time.monotonic() + ASKED_S
-            read = buffers(service, conn)
-            # All sessions: what the service reads in the background may take the last one, and a question another.
-            pids = [os.getpid(), *(pid for (pid,) in conn.execute(SESSIONS))]
-            spent = cpu_s(pids)
+            read, spent = buffers(service, conn), cpu_s(processes(conn))
             while len(times) < 3 or (len(times) < ASKED and time.monotonic() < until):
                 began = time.perf_counter()
                 answer = client.simulate_get(path, query_string=query, headers=headers)
@@ -164,7 +158,7 @@ def measured(url: str, total: int, report: Callable[[str], None]) -> Iterator[Fi
             detail = {
                 "p50": quantile(times[1:], 0.5),
                 "first": times[0],
-                "CPU": (cpu_s(pids) - spent) * 1000 / len(times),
+                "CPU": (cpu_s(processes(conn)) - spent) * 1000 / len(times),
                 "buffers": (buffers(service, conn) - read) / len(times),
             }
             slowest = max(slowest, (question, p99), key=lambda each: each[1])
@@ -185,6 +179,12 @@ def placed(service: Service, conn: Any, query: str, total: int) -> str:
     at = {"rank": ranked // 2} if place == "ranked" else {"rank": ranked, "before": total // 2}
     meant = cursor.digest(parse(MarketParameters, filters))
     return name + "cursor=" + service.cursors.write(MarketCursor(meant, generation, **at))
+
+
+def processes(conn: Any) -> list[int]:
+    """Return the pids of this process and of its pool's database sessions, of which any may answer the next question."""
+    query = "select pid from pg_stat_activity where datname = current_database() and application_name = 'presage api'"
+    return [os.getpid(), *(pid for (pid,) in conn.execute(query))]
 
 
 def buffers(service: Service, conn: Any) -> int:

@@ -158,16 +158,19 @@ cross join lateral (
 
 -- name: by_timeframe_of(status, exchange, limit, pattern, indexed, few)$
 -- The same for markets of any state whose title or slug contains something.
-with timeframes (number, timeframe, after, until) as (
-    values
-        (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
-        (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
+with timeframes (number, timeframe, after, until) as materialized (
+    select number, timeframe, now() + after, now() + until
+    from (
+        values
+            (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
+            (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
+    ) as left_to_them (number, timeframe, after, until)
 ),
 pattern as materialized (
     select lower(:pattern) as pattern
 ),
 bounds as materialized (
-    select array_agg(now() + until order by number) as until from timeframes
+    select array_agg(until order by number) as until from timeframes
 ),
 found as materialized (
     select market_key, end_time
@@ -197,7 +200,7 @@ reached as materialized (
         count(*) filter (where end_time <= (select until[1] from bounds)), count(*) filter (where end_time <= (select until[2] from bounds)),
         count(*) filter (where end_time <= (select until[3] from bounds)), count(*) filter (where end_time <= (select until[4] from bounds)),
         count(*) filter (where end_time <= (select until[5] from bounds)), count(*) filter (where end_time <= (select until[6] from bounds)),
-        count(*)
+        count(*) filter (where end_time <= (select until[7] from bounds))
     ] as totals
     from found
 )
@@ -218,7 +221,7 @@ cross join lateral (
             select market_key, titles
             from open_markets
             where :status::text = 'ACTIVE' and totals[7] > :few::integer
-                and end_time >= now() and end_time > now() + after and end_time <= now() + until and exchange = :exchange
+                and end_time >= now() and end_time > after and end_time <= until and exchange = :exchange
             order by end_time, market_key
             limit :limit * 25
         ) as nearest
@@ -236,7 +239,7 @@ cross join lateral (
         (
             select market_key
             from found
-            where few and end_time > now() + after and end_time <= now() + until
+            where few and end_time > after and end_time <= until
             order by end_time, market_key
             limit :limit
         )

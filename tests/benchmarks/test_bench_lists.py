@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 
 import pytest
@@ -44,8 +46,12 @@ def test_every_question_gets_a_figure_and_the_slowest_is_named(url, monkeypatch)
     assert re.search(r"slowest list's p99, uncached \(/v1/", slowest.figure)
 
 
-def test_cpu_time_is_that_of_all_of_the_applications_sessions(url):
-    pool = Pool(url)
-    with connect(url) as other, pool.connection() as one, pool.connection() as two:
-        assert {pid for (pid,) in other.execute(lists.SESSIONS)} == {one.info.backend_pid, two.info.backend_pid}
-    pool.close()
+def test_cpu_time_is_that_of_all_of_the_applications_sessions(new_database):
+    with (
+        new_database() as url,
+        connect(url) as other,
+        contextlib.closing(Pool(url)) as pool,
+        pool.connection() as one,
+        pool.connection() as two,
+    ):
+        assert set(lists.processes(other)) == {os.getpid(), one.info.backend_pid, two.info.backend_pid}

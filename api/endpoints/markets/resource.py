@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
 ABOVE_ALL = 1 << 40  # greater than any market_key
-# Ranked markets that are sorted, 10 µs each, rather than found by walking the ranking, 0.2 µs for each of its markets.
+# So many ranked markets at most are sorted, in 20 ms. More are found by walking the ranking, which ends early as a rule, and
+# takes 40 ms at most, with 200,000 markets in it.
 FEW = 2000
 
 
