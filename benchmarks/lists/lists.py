@@ -182,7 +182,7 @@ def placed(service: Service, conn: Any, query: str, total: int) -> str:
 
 
 def processes(conn: Any) -> list[int]:
-    """Return the pids of this process and of its pool's database sessions, of which any may answer the next question."""
+    """Return the pids of this process and of its pool's database sessions, of which any may answer a question."""
     query = "select pid from pg_stat_activity where datname = current_database() and application_name = 'presage api'"
     return [os.getpid(), *(pid for (pid,) in conn.execute(query))]
 

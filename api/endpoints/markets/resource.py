@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
 ABOVE_ALL = 1 << 40  # greater than any market_key
-# So many ranked markets at most are sorted, in 20 ms. More are found by walking the ranking, which ends early as a rule, and
-# takes 40 ms at most, with 200,000 markets in it.
+# At most so many ranked markets are sorted, in 20 ms. More are found by walking the ranking, which usually ends early
+# and takes 40 ms at most if 200,000 markets are in it.
 FEW = 2000
 
 
